@@ -1,0 +1,1 @@
+"""One adapter per runtime: the host's JSON in, the host's JSON out."""

@@ -1,0 +1,1 @@
+"""Puts the bundle into each runtime and takes it out again; the `lore` command."""
