@@ -5,9 +5,9 @@ from __future__ import annotations
 from lorehooks.core import uri as uris
 from lorehooks.core.errors import InvalidError, NotFoundError
 from lorehooks.core.events import Event, read_events
-from lorehooks.core.model import Origin, WriteResult
+from lorehooks.core.model import NodePatch, Origin, WriteResult
 from lorehooks.core.store import Store, not_found
-from lorehooks.core.writes import Patch, update
+from lorehooks.core.writes import update
 
 NODE_EVENTS = ("create", "update", "move", "delete", "glossary_add", "glossary_remove")
 ROLLBACK_EVENTS = ("create", "update")
@@ -45,7 +45,7 @@ def rollback(store: Store, uri: uris.Uri, seq: int, origin: Origin) -> WriteResu
             hint=f"lore node history {uri}",
         )
     after = event.data["after"]
-    patch = Patch(
+    patch = NodePatch(
         content=after["content"],
         priority=after["priority"],
         disclosure=after["disclosure"],

@@ -84,6 +84,33 @@ class Origin:
         return self.source.startswith("mcp:") or self.client_type in CLIENT_TYPES or self.client_type == "mcp"
 
 
+DEFAULT_PRIORITY = 2
+"""A memory is general unless someone says otherwise (seed "Priority"; the public server's default of 0 is a trap)."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeDraft:
+    """A memory to create. `uri` is a full address, held to the grammar by the store."""
+
+    uri: str
+    content: str
+    priority: int = DEFAULT_PRIORITY
+    disclosure: str = ""
+    glossary: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NodePatch:
+    """Changes to a memory. None leaves a field as it is; `glossary` replaces, the other two add and remove."""
+
+    content: str | None = None
+    priority: int | None = None
+    disclosure: str | None = None
+    glossary: tuple[str, ...] | None = None
+    glossary_add: tuple[str, ...] = ()
+    glossary_remove: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """What one write did to one node: before is None for a new node, after is None for a removed one."""

@@ -6,41 +6,14 @@ Each is one transaction: it checks the rules of the memory model, appends events
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from lorehooks.core import policy
 from lorehooks.core import uri as uris
 from lorehooks.core.errors import ConflictError, InvalidError
 from lorehooks.core.events import EventType, State, state_of
-from lorehooks.core.model import Node, Origin, WriteResult
+from lorehooks.core.model import Node, NodeDraft, NodePatch, Origin, WriteResult
 from lorehooks.core.settings import Value, find
 from lorehooks.core.store import Store, Transaction
-
-DEFAULT_PRIORITY = 2
-"""A memory is general unless someone says otherwise (seed "Priority"; the public server's default of 0 is a trap)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """A memory that is about to be written. `uri` is a full address, checked by `create`."""
-
-    uri: str
-    content: str
-    priority: int = DEFAULT_PRIORITY
-    disclosure: str = ""
-    glossary: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Patch:
-    """Changes to a memory. None leaves a field as it is; `glossary` replaces, the other two add and remove."""
-
-    content: str | None = None
-    priority: int | None = None
-    disclosure: str | None = None
-    glossary: tuple[str, ...] | None = None
-    glossary_add: tuple[str, ...] = ()
-    glossary_remove: tuple[str, ...] = ()
 
 
 def clean_keywords(keywords: Iterable[str]) -> tuple[str, ...]:
@@ -53,7 +26,7 @@ def clean_keywords(keywords: Iterable[str]) -> tuple[str, ...]:
     return tuple(seen.values())
 
 
-def create(store: Store, draft: Draft, origin: Origin, *, allow_secret: bool = False) -> WriteResult:
+def create(store: Store, draft: NodeDraft, origin: Origin, *, allow_secret: bool = False) -> WriteResult:
     """Write a new memory. The parent must exist, the path must be free.
 
     Raises InvalidError (path, priority cap, missing parent), ConflictError (path exists), SecretError, StorageError.
@@ -85,7 +58,7 @@ def create(store: Store, draft: Draft, origin: Origin, *, allow_secret: bool = F
 
 
 def update(
-    store: Store, uri: uris.Uri, patch: Patch, origin: Origin, *, allow_secret: bool = False, **details: object
+    store: Store, uri: uris.Uri, patch: NodePatch, origin: Origin, *, allow_secret: bool = False, **details: object
 ) -> WriteResult:
     """Change a memory; fields that the patch leaves out stay. Changing nothing writes nothing.
 
@@ -174,7 +147,7 @@ def set_settings(store: Store, values: Mapping[str, object | None], origin: Orig
             transaction.append("setting", {"key": key, "value": value}, node_uuid=None, uri=None)
 
 
-def _patched(before: Node, patch: Patch) -> State:
+def _patched(before: Node, patch: NodePatch) -> State:
     glossary = clean_keywords(before.glossary if patch.glossary is None else patch.glossary)
     removed = {keyword.casefold() for keyword in clean_keywords(patch.glossary_remove)}
     kept = [keyword for keyword in glossary if keyword.casefold() not in removed]
