@@ -168,6 +168,11 @@ class Store:
             found.setdefault(row["node_uuid"], []).append((view, row["signature"]))
         return found
 
+    def refined_views_of(self, node_uuid: str) -> list[tuple[View, str]]:
+        """The same of one node."""
+        rows = self.database.read.execute("SELECT * FROM views WHERE node_uuid = ?", (node_uuid,))
+        return [(View(row["type"], row["text"], "llm", row["model"]), row["signature"]) for row in rows]
+
     def counts(self) -> dict[str, int]:
         """How many nodes and events there are, and the number of the last event."""
         read = self.database.read

@@ -1,0 +1,49 @@
+"""What the service needs of a memory, whoever keeps it: the embedded store here, or a Lore server elsewhere.
+
+`EmbeddedBackend` and `RemoteBackend` satisfy this protocol and pass one contract suite. All methods raise LoreError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from lorehooks.core.model import Origin, RecallQuery, RecallResult
+from lorehooks.core.tool_backend import ToolBackend
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """One recall that was asked for: its id, what came out, and the inputs that make it repeatable."""
+
+    query_id: str
+    result: RecallResult
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """The memory's changed settings in force."""
+    memory_seq: int | None = None
+    """The last event the memory had seen; None for a remote server."""
+    at: str = ""
+    """The moment that recency was reckoned from."""
+
+
+class Backend(ToolBackend, Protocol):
+    """A memory: the tools' methods, and what hooks need beyond them."""
+
+    @property
+    def name(self) -> str:
+        """`embedded`, or the address of the server."""
+
+    async def recall(self, query: RecallQuery, origin: Origin) -> Recalled:
+        """Candidates for a prompt; what was shown is remembered under the query id for `mark_used`."""
+
+    async def settings(self) -> Mapping[str, Any]:
+        """The memory's settings in force."""
+
+    async def close(self) -> None:
+        """Let go of files and connections."""
+
+
+def shown_uris(recalled: Recalled) -> Sequence[str]:
+    """The addresses a recall showed, best first."""
+    return [candidate.uri for candidate in recalled.result.shown]

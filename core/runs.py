@@ -1,0 +1,239 @@
+"""Records of hook runs, for replay: what came in, what recall weighed, what was sent, what was opened afterwards.
+
+They are a log beside the memory: masked, local, pruned by age and size, and written behind the answer. A memory that is
+locked or full costs records, never a prompt.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import timedelta
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from lorehooks.core.clock import Clock, system_clock, to_iso
+from lorehooks.core.database import Database, Migration
+from lorehooks.core.errors import LoreError
+from lorehooks.core.model import Candidate
+from lorehooks.core.secrets import mask
+
+MIGRATIONS = (
+    Migration(
+        "runs and sessions",
+        """
+        CREATE TABLE runs (
+            id INTEGER PRIMARY KEY AUTOINCREMENT,
+            at TEXT NOT NULL,
+            client_type TEXT NOT NULL,
+            event TEXT NOT NULL,
+            session_id TEXT,
+            epoch INTEGER,
+            query_id TEXT,
+            reason TEXT NOT NULL,
+            ms REAL NOT NULL,
+            input TEXT NOT NULL,
+            recall TEXT,
+            output TEXT
+        );
+        CREATE INDEX runs_by_session ON runs (session_id, id);
+        CREATE INDEX runs_by_query ON runs (query_id);
+        CREATE TABLE outputs (sha TEXT PRIMARY KEY, bytes BLOB NOT NULL) WITHOUT ROWID;
+        CREATE TABLE opened (
+            at TEXT NOT NULL,
+            client_type TEXT,
+            session_id TEXT,
+            query_id TEXT,
+            uri TEXT NOT NULL,
+            how TEXT NOT NULL
+        );
+        CREATE INDEX opened_by_query ON opened (query_id);
+        CREATE TABLE sessions (
+            client_type TEXT NOT NULL,
+            session_id TEXT NOT NULL,
+            epoch INTEGER NOT NULL,
+            boot TEXT,
+            boot_key TEXT NOT NULL,
+            project TEXT,
+            shown TEXT NOT NULL,
+            in_epoch TEXT NOT NULL,
+            seen_at TEXT NOT NULL,
+            PRIMARY KEY (client_type, session_id)
+        ) WITHOUT ROWID
+        """,
+    ),
+)
+_MAX_WAITING = 10_000
+_RETRY_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One hook run. `recall` holds what makes it repeatable; `output` the exact bytes that the host got."""
+
+    at: str
+    client_type: str
+    event: str
+    session_id: str | None
+    epoch: int | None
+    query_id: str | None
+    reason: str
+    """Why nothing was sent, such as `blank` or `no_match`; empty when something was."""
+    ms: float
+    input: dict[str, Any] = field(default_factory=dict)
+    recall: dict[str, Any] | None = None
+    output: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Which memories a recall put before whom."""
+
+    client_type: str | None
+    session_id: str | None
+    uris: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A memory that was opened, with the ids as they came. `how` is `passed`, `filled` or `none`."""
+
+    at: str
+    client_type: str | None
+    session_id: str | None
+    query_id: str | None
+    uri: str
+    how: str
+
+
+def candidate_record(candidate: Candidate) -> dict[str, Any]:
+    """A candidate as it is kept: everything that decided its fate, nothing of its content."""
+    record = asdict(candidate)
+    record["raw"] = {name: value for name, value in record["raw"].items() if value}
+    record["weighted"] = {name: value for name, value in record["weighted"].items() if value}
+    return record
+
+
+class Recorder:
+    """Writes records in a thread of its own. `put` never waits and never raises."""
+
+    def __init__(self, path: Path, clock: Clock = system_clock) -> None:
+        """Open or create the records. Raises StorageError."""
+        self.database = Database(path, MIGRATIONS, durability="NORMAL")
+        self.dropped = 0
+        self.last_error = ""
+        self._clock = clock
+        self._waiting: deque[tuple[str, tuple[object, ...]]] = deque()
+        self._wake = threading.Event()
+        self._idle = threading.Event()
+        self._idle.set()
+        self._stop = False
+        self._thread = threading.Thread(target=self._work, name="recorder", daemon=True)
+        self._thread.start()
+
+    def put(self, statement: str, arguments: tuple[object, ...]) -> None:
+        """Queue one statement. When writing has failed for long, the oldest are dropped and counted."""
+        if len(self._waiting) >= _MAX_WAITING:
+            self._waiting.popleft()
+            self.dropped += 1
+        self._idle.clear()
+        self._waiting.append((statement, arguments))
+        self._wake.set()
+
+    def add(self, run: Run) -> None:
+        """Queue the record of one run, its input masked."""
+        sha = sha256(run.output).hexdigest() if run.output else None
+        if sha:
+            self.put("INSERT OR IGNORE INTO outputs (sha, bytes) VALUES (?, ?)", (sha, run.output))
+        self.put(
+            "INSERT INTO runs (at, client_type, event, session_id, epoch, query_id, reason, ms, input, recall, output)"
+            " VALUES (?,?,?,?,?,?,?,?,?,?,?)",
+            (
+                run.at,
+                run.client_type,
+                run.event,
+                run.session_id,
+                run.epoch,
+                run.query_id,
+                run.reason,
+                run.ms,
+                mask(json.dumps(run.input, ensure_ascii=False)),
+                None if run.recall is None else json.dumps(run.recall, ensure_ascii=False),
+                sha,
+            ),
+        )
+
+    def opened(self, mark: Opened) -> None:
+        """Queue that a memory was opened."""
+        self.put(
+            "INSERT INTO opened (at, client_type, session_id, query_id, uri, how) VALUES (?,?,?,?,?,?)",
+            (mark.at, mark.client_type, mark.session_id, mark.query_id, mark.uri, mark.how),
+        )
+
+    def shown(self, query_id: str) -> Shown | None:
+        """What a recorded recall showed to whom; None for an id that no record has."""
+        try:
+            row = self.database.read.execute(
+                "SELECT client_type, session_id, recall FROM runs WHERE query_id = ?", (query_id,)
+            ).fetchone()
+        except sqlite3.Error:
+            return None
+        if row is None or row["recall"] is None:
+            return None
+        candidates = json.loads(row["recall"])["candidates"]
+        uris = tuple(candidate["uri"] for candidate in candidates if not candidate["withheld"])
+        return Shown(row["client_type"], row["session_id"], uris)
+
+    def flush(self, seconds: float = 5.0) -> bool:
+        """Wait until everything queued is written; False when it was not within the time."""
+        self._wake.set()
+        return self._idle.wait(seconds)
+
+    def prune(self, days: int, megabytes: int) -> None:
+        """Queue the removal of what is too old, and of the oldest when the file is too large."""
+        before = to_iso(self._clock() - timedelta(days=days))
+        for table, column in (("runs", "at"), ("opened", "at"), ("sessions", "seen_at")):
+            self.put(f"DELETE FROM {table} WHERE {column} < ?", (before,))  # noqa: S608  our own names
+        if self.database.path.stat().st_size > megabytes * 1_000_000:
+            self.put(
+                "DELETE FROM runs WHERE id <= (SELECT id FROM runs ORDER BY id LIMIT 1 OFFSET (SELECT count(*) / 4 FROM runs))",
+                (),
+            )
+        self.put("DELETE FROM outputs WHERE sha NOT IN (SELECT output FROM runs WHERE output IS NOT NULL)", ())
+
+    def close(self) -> None:
+        """Write what is queued, within a few seconds, and let go of the file."""
+        self.flush()
+        self._stop = True
+        self._wake.set()
+        self._thread.join(timeout=3)
+        self.database.close()
+
+    def _work(self) -> None:
+        pause = threading.Event()
+        while not self._stop:
+            self._wake.wait()
+            self._wake.clear()
+            while self._waiting and not self._stop:
+                batch = list(self._waiting)[:500]
+                try:
+                    self._write(batch)
+                except (LoreError, sqlite3.Error, OSError) as error:
+                    self.last_error = str(error)
+                    pause.wait(_RETRY_SECONDS)
+                    continue
+                self.last_error = ""
+            if not self._waiting:
+                self._idle.set()
+
+    def _write(self, batch: Sequence[tuple[str, tuple[object, ...]]]) -> None:
+        with self.database.write() as connection:
+            for statement, arguments in batch:
+                connection.execute(statement, arguments)
+        for _ in batch:
+            self._waiting.popleft()
