@@ -127,7 +127,7 @@ class Recorder:
         self.database = Database(path, MIGRATIONS, durability="NORMAL")
         self.dropped = 0
         self.last_error = ""
-        self._clock = clock
+        self.clock = clock
         self._waiting: deque[tuple[str, tuple[object, ...]]] = deque()
         self._wake = threading.Event()
         self._idle = threading.Event()
@@ -196,7 +196,7 @@ class Recorder:
 
     def prune(self, days: int, megabytes: int) -> None:
         """Queue the removal of what is too old, and of the oldest when the file is too large."""
-        before = to_iso(self._clock() - timedelta(days=days))
+        before = to_iso(self.clock() - timedelta(days=days))
         for table, column in (("runs", "at"), ("opened", "at"), ("sessions", "seen_at")):
             self.put(f"DELETE FROM {table} WHERE {column} < ?", (before,))  # noqa: S608  our own names
         if self.database.path.stat().st_size > megabytes * 1_000_000:

@@ -1,0 +1,151 @@
+"""The one ASGI application of the service: hooks, tools, MCP and the Lore API, over the Unix socket and over TCP."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
+
+from lorehooks.clients.adapters.payload import decode
+from lorehooks.clients.config import Config, load_or_defaults
+from lorehooks.clients.embedded import EmbeddedBackend
+from lorehooks.core.guidance import resolve_language
+from lorehooks.core.home import Home
+from lorehooks.core.ledger import Ledger
+from lorehooks.core.model import Origin
+from lorehooks.core.runs import Recorder
+from lorehooks.core.store import Store
+from lorehooks.core.tools import ToolContext, call_tool, tool_definitions
+from lorehooks.hooks.dispatch import Dispatcher
+from lorehooks.hooks.guard import Guard
+from lorehooks.hooks.misses import Misses
+from lorehooks.hooks.ready import ReadyFiles
+
+_HOUSEKEEPING_SECONDS = 3600
+_DEFAULT_REMAINING_MS = 2000.0
+
+
+@dataclass(slots=True)
+class Activity:
+    """When the service was last of use, so that an idle one can end."""
+
+    last_use: float = field(default_factory=time.monotonic)
+
+    def touch(self) -> None:
+        self.last_use = time.monotonic()
+
+
+class Parts:
+    """What the service is made of, opened at start and closed at its end."""
+
+    def __init__(self, home: Home, config: Config) -> None:
+        self.home = home
+        self.config = config
+        self.language = resolve_language(config.settings["language"], os.environ)
+        self.activity = Activity()
+        self.misses = Misses(home.misses)
+        self.recorder = Recorder(home.records)
+        self.ledger = Ledger(lambda: self.recorder.database.read, self.recorder.put)
+        self.backend = EmbeddedBackend(
+            Store(home.database), self.recorder, language=self.language, on_change=self._changed
+        )
+        self.dispatcher = Dispatcher(
+            self.backend, self.ledger, self.recorder, self.misses, config.settings, self.language
+        )
+        self.ready = ReadyFiles(home, self.backend, config.settings, self.language)
+
+    def _changed(self) -> None:
+        self.ready.schedule()
+
+    async def close(self) -> None:
+        await self.ready.close()
+        await asyncio.to_thread(self.recorder.close)
+        await self.backend.close()
+
+
+def create_app(home: Home) -> Starlette:
+    """Build the application of one home; its files are opened when it starts. Raises nothing for a bad `config.toml`."""
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        parts = app.state.parts = Parts(home, load_or_defaults(home))
+        app.state.activity = parts.activity
+        background = [asyncio.create_task(parts.backend.load()), asyncio.create_task(_housekeeping(parts))]
+        parts.ready.schedule()
+        try:
+            yield
+        finally:
+            for task in background:
+                task.cancel()
+            await asyncio.gather(*background, return_exceptions=True)
+            await parts.close()
+
+    routes: list[BaseRoute] = [
+        Route("/hooks/v1/alive", _alive, methods=["POST"]),
+        Route("/hooks/v1/tools", _tools, methods=["GET"]),
+        Route("/hooks/v1/{client_type}/tool", _tool, methods=["POST"]),
+        Route("/hooks/v1/{client_type}/{event}", _hook, methods=["POST"]),
+    ]
+    from lorehooks.hooks.api import api_routes
+    from lorehooks.hooks.mcp_server import create_mcp_app
+
+    routes.append(Mount("/api/mcp", create_mcp_app(lambda request: request.app.state.parts.backend)))
+    routes.append(Mount("/api", routes=api_routes()))
+    app = Starlette(routes=routes, lifespan=lifespan)
+    app.add_middleware(Guard, home=home)
+    return app
+
+
+async def _housekeeping(parts: Parts) -> None:
+    while True:
+        settings = parts.config.settings
+        await asyncio.to_thread(parts.recorder.prune, settings["records.days"], settings["records.megabytes"])
+        parts.misses.cut()
+        await asyncio.sleep(_HOUSEKEEPING_SECONDS)
+
+
+async def _hook(request: Request) -> Response:
+    parts: Parts = request.app.state.parts
+    parts.activity.touch()
+    try:
+        remaining = float(request.headers.get("x-lore-remaining-ms", _DEFAULT_REMAINING_MS))
+    except ValueError:
+        remaining = _DEFAULT_REMAINING_MS
+    body = await request.body()
+    output = await parts.dispatcher.handle(
+        request.path_params["client_type"], request.path_params["event"], body, remaining
+    )
+    return Response(output, media_type="application/json")
+
+
+async def _alive(request: Request) -> Response:
+    request.app.state.activity.touch()
+    return Response(status_code=204)
+
+
+async def _tools(request: Request) -> Response:
+    return JSONResponse({"tools": tool_definitions()})
+
+
+async def _tool(request: Request) -> Response:
+    parts: Parts = request.app.state.parts
+    parts.activity.touch()
+    client_type = request.path_params["client_type"]
+    body = decode(await request.body())
+    if not isinstance(body, dict) or not isinstance(body.get("name"), str):
+        return JSONResponse(
+            {"text": "A tool call is {name, arguments, session_id?}", "is_error": True}, status_code=400
+        )
+    session_id = body.get("session_id") if isinstance(body.get("session_id"), str) else None
+    session = parts.ledger.session(client_type, session_id) if session_id else None
+    context = ToolContext(Origin(f"mcp:{body['name']}", client_type, session_id), session.ids_for if session else None)
+    result = await call_tool(parts.backend, body["name"], body.get("arguments") or {}, context)
+    return JSONResponse({"text": result.text, "is_error": result.is_error})

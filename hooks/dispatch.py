@@ -1,0 +1,316 @@
+"""The way of a prompt through the service: parse, ledger, recall or boot, budget, render, record.
+
+Adapters know their host, the backend knows the memory; what stands here is the same for all of them. Nothing raises: a
+hook gets its bytes or none, and the reason goes to the record and to `run/misses.log`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import Any
+
+from lorehooks.clients.adapters import HookEvent, adapter_for
+from lorehooks.clients.adapters.payload import decode
+from lorehooks.clients.backend import Backend, Recalled
+from lorehooks.clients.runtimes import RUNTIMES, Runtime
+from lorehooks.core import blocks
+from lorehooks.core.boot import BootData, render_boot, render_subagent_boot
+from lorehooks.core.clock import to_iso
+from lorehooks.core.errors import LoreError
+from lorehooks.core.ledger import Ledger, Session
+from lorehooks.core.model import Candidate, Origin, RecallQuery
+from lorehooks.core.repository import project_key, repository_of
+from lorehooks.core.runs import Recorder, Run, candidate_record
+from lorehooks.core.settings import Settings
+from lorehooks.hooks.misses import Misses
+
+ANSWER_MARGIN_MS = 200
+"""What is left to the caller to receive and print the answer."""
+
+NEW_EPOCH_SOURCES = ("startup", "clear", "compact", "fork")
+KEEPS_CONTEXT = ("resume",)
+"""Sources after which the model still sees what it was sent; anything unknown counts as a new start (bug case B18)."""
+
+
+@dataclass(slots=True)
+class Answer:
+    """What a hook gets, and what the record says about it."""
+
+    text: str = ""
+    reason: str = ""
+    recalled: Recalled | None = None
+    candidates: tuple[Candidate, ...] = ()
+    epoch: int | None = None
+    raw: bytes | None = None
+    """Bytes that are no context text, such as changed tool arguments."""
+
+
+class Dispatcher:
+    """Answers every hook event of every runtime."""
+
+    def __init__(
+        self, backend: Backend, ledger: Ledger, recorder: Recorder, misses: Misses, machine: Settings, language: str
+    ) -> None:
+        self.backend = backend
+        self.ledger = ledger
+        self.recorder = recorder
+        self.misses = misses
+        self.machine = machine
+        self.language = language
+
+    async def handle(self, client_type: str, event_name: str, body: bytes, remaining_ms: float) -> bytes:
+        """The bytes that the host gets on stdout, or as the answer to its plugin; empty for nothing."""
+        began = time.perf_counter()
+        adapter = adapter_for(client_type)
+        if adapter is None:
+            return b""
+        event = adapter.parse(event_name, decode(body))
+        answer = await self._answer(event, remaining_ms)
+        output = adapter.render(event, answer.text) if answer.raw is None else answer.raw
+        self._record(event, answer, output, (time.perf_counter() - began) * 1000)
+        return output
+
+    async def _answer(self, event: HookEvent, remaining_ms: float) -> Answer:
+        try:
+            async with asyncio.timeout(max(remaining_ms - ANSWER_MARGIN_MS, 50) / 1000):
+                match event.kind:
+                    case "session.start":
+                        return await self._session_start(event)
+                    case "prompt.submit":
+                        return await self._prompt(event, remaining_ms)
+                    case "subagent.start":
+                        return await self._subagent_start(event)
+                    case "tool.before":
+                        return self._tool_before(event)
+                    case _:
+                        return Answer(reason=event.reason or "noted")
+        except TimeoutError:
+            self.misses.add(event.client_type, event.kind, "timeout")
+            return Answer(reason="timeout")
+        except LoreError as error:
+            self.misses.add(event.client_type, event.kind, error.code)
+            return Answer(reason=error.code)
+        except Exception as error:  # noqa: BLE001  a defect of ours must not reach the user's prompt
+            self.misses.add(event.client_type, event.kind, f"defect_{type(error).__name__}")
+            return Answer(reason=f"defect: {type(error).__name__}: {error}")
+
+    # --- session start ---
+
+    async def _session_start(self, event: HookEvent) -> Answer:
+        runtime = RUNTIMES[event.client_type]
+        session = self._session(event)
+        if session is None:
+            return Answer(text=await self._boot_text(event, runtime))
+        if event.source not in KEEPS_CONTEXT and event.source != "ask":
+            session.begin_epoch()
+        elif session.boot is not None and (event.source == "ask" or not runtime.keeps_transcript):
+            return Answer(text=session.boot, epoch=session.epoch)  # the same bytes, so that prompt caches hold
+        data = await self.backend.boot(event.client_type)
+        key = _boot_key(data)
+        if event.source in KEEPS_CONTEXT and session.boot is not None and session.boot_key == key:
+            return Answer(reason="unchanged", epoch=session.epoch)
+        session.boot = await self._boot_text(event, runtime, data)
+        session.boot_key = key
+        self._keep(session)
+        return Answer(text=session.boot, epoch=session.epoch)
+
+    async def _boot_text(self, event: HookEvent, runtime: Runtime, data: BootData | None = None) -> str:
+        data = data or await self.backend.boot(event.client_type)
+        startup = await self._startup_recall(event, runtime)
+        text = render_boot(
+            replace(data, startup=startup, notice=self.misses.notice(event.client_type, self.language)),
+            client_type=event.client_type,
+            language=self.language,
+            budget=runtime.boot_budget,
+        )
+        self.misses.seen(event.client_type)
+        return text
+
+    async def _startup_recall(self, event: HookEvent, runtime: Runtime) -> tuple[str, ...]:
+        """One block for each of runtime, folder and repository that recalls something; a memory is named once."""
+        folder, repository = repository_of(event.cwd) if event.cwd else (None, None)
+        found: list[str] = []
+        named: set[str] = set()
+        for text in dict.fromkeys(filter(None, (runtime.label, folder, repository))):
+            try:
+                recalled = await self._recall(event, text, repository)
+            except (LoreError, TimeoutError):
+                break
+            shown = [candidate for candidate in recalled.result.shown if candidate.uri not in named]
+            named.update(candidate.uri for candidate in shown)
+            if shown:
+                found.append(self._block(event, recalled, shown))
+                self._note_shown(event, recalled, shown)
+        return tuple(found)
+
+    async def _subagent_start(self, event: HookEvent) -> Answer:
+        if not self.machine["hooks.subagent_boot"]:
+            return Answer(reason="switched_off")
+        runtime = RUNTIMES[event.client_type]
+        data = await self.backend.boot(event.client_type)
+        text = render_subagent_boot(
+            data, client_type=event.client_type, language=self.language, budget=runtime.recall_budget
+        )
+        return Answer(text=text)
+
+    # --- prompt ---
+
+    async def _prompt(self, event: HookEvent, remaining_ms: float) -> Answer:
+        session = self._session(event)
+        settings = await self.backend.settings()
+        limit_ms = min(settings["recall.safety.timeout_ms"], max(remaining_ms - ANSWER_MARGIN_MS, 50))
+        try:
+            async with asyncio.timeout(limit_ms / 1000):
+                recalled = await self._recall(event, event.prompt, session.project if session else None, session)
+        except TimeoutError:
+            self.misses.add(event.client_type, event.kind, "slow_recall")
+            note = blocks.render_recall(
+                (), session_id=None, query_id=None, timed_out_ms=round(limit_ms), language=self.language
+            )
+            return Answer(text=note, reason="slow_recall", epoch=session.epoch if session else None)
+        candidates = _without_repeats(recalled, session, settings)
+        shown = [candidate for candidate in candidates if not candidate.withheld]
+        answer = Answer(recalled=recalled, candidates=candidates, epoch=session.epoch if session else None)
+        if not shown:
+            answer.reason = "no_match"
+            return answer
+        preamble = settings["lifecycle.prompt_recall.preamble"]
+        block = self._block(event, recalled, shown)
+        answer.text = f"{preamble}\n\n{block}" if preamble else block
+        self._note_shown(event, recalled, shown)
+        return answer
+
+    async def _recall(
+        self, event: HookEvent, text: str, project: str | None, session: Session | None = None
+    ) -> Recalled:
+        settings = await self.backend.settings()
+        wanted = settings["recall.display.max_display_items"]
+        if settings["recall.display.repeat"] == "once" and session is not None:
+            wanted = min(wanted + len(session.shown_in_epoch), 20)
+        query = RecallQuery(text, project_key(project) if project else None, max_display_items=wanted)
+        return await self.backend.recall(query, Origin("hook", event.client_type, event.session_id))
+
+    def _block(self, event: HookEvent, recalled: Recalled, shown: list[Candidate]) -> str:
+        runtime = RUNTIMES[event.client_type]
+        phase = ("startup" if event.kind == "session.start" else "prompt") if runtime.names_phase else None
+        return blocks.render_recall(
+            shown,
+            session_id=event.session_id,
+            query_id=recalled.query_id,
+            phase=phase,
+            truncated_at=recalled.result.truncated_at if event.kind == "prompt.submit" else None,
+            language=self.language,
+            budget=runtime.recall_budget,
+        )
+
+    # --- ids ---
+
+    def _tool_before(self, event: HookEvent) -> Answer:
+        """Fill in the ids of a recalled address that the model left out."""
+        adapter = adapter_for(event.client_type)
+        session = self._session(event)
+        uri = event.tool_input.get("uri")
+        if adapter is None or session is None or not isinstance(uri, str):
+            return Answer(reason="not_ours", raw=b"")
+        if event.tool_input.get("session_id") and event.tool_input.get("query_id"):
+            return Answer(reason="ids_passed", raw=b"")
+        ids = session.ids_for(uri)
+        if ids is None:
+            return Answer(reason="not_recalled", raw=b"")
+        filled = {**event.tool_input, "session_id": ids.session_id, "query_id": ids.query_id}
+        return Answer(reason="ids_filled", raw=adapter.render_tool_input(event, filled))
+
+    # --- ledger and record ---
+
+    def _session(self, event: HookEvent) -> Session | None:
+        """The ledger's session, with the project it works in; None when the host named no session."""
+        if event.session_id is None:
+            return None
+        session = self.ledger.session(event.client_type, event.session_id)
+        if event.cwd:
+            folder, repository = repository_of(event.cwd)
+            session.project = repository or folder
+        return session
+
+    def _note_shown(self, event: HookEvent, recalled: Recalled, shown: list[Candidate]) -> None:
+        session = self._session(event)
+        if session is not None:
+            session.note_shown(recalled.query_id, [candidate.uri for candidate in shown])
+            self._keep(session)
+
+    def _keep(self, session: Session) -> None:
+        self.ledger.keep(session, to_iso(self.recorder.clock()))
+
+    def _record(self, event: HookEvent, answer: Answer, output: bytes, ms: float) -> None:
+        recalled = answer.recalled
+        self.recorder.add(
+            Run(
+                at=to_iso(self.recorder.clock()),
+                client_type=event.client_type,
+                event=event.kind,
+                session_id=event.session_id,
+                epoch=answer.epoch,
+                query_id=recalled.query_id if recalled else None,
+                reason=answer.reason,
+                ms=round(ms, 3),
+                input=_input(event),
+                recall=_recall_record(self.backend.name, recalled, answer.candidates) if recalled else None,
+                output=output,
+            )
+        )
+
+
+def _boot_key(data: BootData) -> str:
+    """What makes a boot block worth sending again to a session that still has the last one: its rules, not its news."""
+    parts = [data.guidance, data.preamble, *(f"{node.uri}\n{node.content}" for node in data.nodes)]
+    return sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _without_repeats(recalled: Recalled, session: Session | None, settings: Mapping[str, Any]) -> tuple[Candidate, ...]:
+    """Withhold what the epoch has shown already, when the setting says so, and hold the rest to the limit."""
+    if settings["recall.display.repeat"] != "once" or session is None:
+        return recalled.result.candidates
+    room = settings["recall.display.max_display_items"]
+    kept = []
+    for candidate in recalled.result.candidates:
+        now = candidate
+        if not candidate.withheld and candidate.uri in session.shown_in_epoch:
+            now = replace(candidate, withheld="repeat")
+        elif not candidate.withheld and room == 0:
+            now = replace(candidate, withheld="limit")
+        elif not candidate.withheld:
+            room -= 1
+        kept.append(now)
+    return tuple(kept)
+
+
+def _input(event: HookEvent) -> dict[str, Any]:
+    """The facts of an event that replay needs; what the host sent beyond them is not kept."""
+    facts = {
+        "native_event": event.native_event,
+        "source": event.source,
+        "prompt": event.prompt,
+        "cwd": event.cwd,
+        "agent_id": event.agent_id,
+        "turn_id": event.turn_id,
+        "tool_name": event.tool_name,
+        "tool_input": dict(event.tool_input),
+    }
+    return {name: value for name, value in facts.items() if value}
+
+
+def _recall_record(backend: str, recalled: Recalled, candidates: tuple[Candidate, ...]) -> dict[str, Any]:
+    return {
+        "backend": backend,
+        "query": recalled.result.query,
+        "truncated_at": recalled.result.truncated_at,
+        "at": recalled.at,
+        "memory_seq": recalled.memory_seq,
+        "settings": dict(recalled.settings),
+        "candidates": [candidate_record(candidate) for candidate in candidates],
+        "meta": recalled.result.meta,
+    }

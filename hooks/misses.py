@@ -1,0 +1,80 @@
+"""`run/misses.log`: one line for each time a session got no memory, written by hooks and service, read by people.
+
+Line: `epoch_ms client_type event reason`. The file is cut when it grows; it is a trace, not a record.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+_MOST_BYTES = 256_000
+_FIELDS = 4
+_REASONS = {
+    "en": {"timeout": "the service was too slow", "slow_recall": "recall was too slow", "no_service": "no service is set up",
+           "start_failed": "the service did not start", "breaker": "the service failed repeatedly"},
+    "zh": {"timeout": "服务响应过慢", "slow_recall": "召回过慢", "no_service": "尚未安装服务",
+           "start_failed": "服务未能启动", "breaker": "服务连续失败"},
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Miss:
+    """One hook run without memory. `at_ms` counts milliseconds since 1970."""
+
+    at_ms: int
+    client_type: str
+    event: str
+    reason: str
+
+
+class Misses:
+    """The log of one home."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._seen_ms: dict[str, int] = {}
+
+    def add(self, client_type: str, event: str, reason: str) -> None:
+        """Append one line; a folder that refuses costs the line, nothing else."""
+        with contextlib.suppress(OSError), self.path.open("a", encoding="utf-8") as file:
+            file.write(f"{time.time() * 1000:.0f} {client_type} {event} {reason.replace(' ', '_')}\n")
+
+    def read(self) -> list[Miss]:
+        """All misses, oldest first; lines that are none are passed over."""
+        try:
+            lines = self.path.read_text(encoding="utf-8", errors="replace").splitlines()
+        except OSError:
+            return []
+        found = []
+        for line in lines:
+            fields = line.split()
+            if len(fields) == _FIELDS and fields[0].isdigit():
+                found.append(Miss(int(fields[0]), *fields[1:]))
+        return found
+
+    def notice(self, client_type: str, language: str) -> str:
+        """One line on what this runtime missed since its last session start; empty for nothing."""
+        since = self._seen_ms.get(client_type, int((time.time() - 86_400) * 1000))
+        missed = [miss for miss in self.read() if miss.client_type == client_type and miss.at_ms > since]
+        if not missed:
+            return ""
+        last = missed[-1].reason
+        reason = _REASONS[language].get(last, last)
+        if language == "zh":
+            return f"记忆提示：自上次会话以来有 {len(missed)} 次没有拿到记忆（{reason}）。运行 lore doctor 查看原因。"
+        times = "once" if len(missed) == 1 else f"{len(missed)} times"
+        return f"Memory note: {times} since the last session this runtime got no memory ({reason}). `lore doctor` says more."
+
+    def seen(self, client_type: str) -> None:
+        """Note that a session was told."""
+        self._seen_ms[client_type] = int(time.time() * 1000)
+
+    def cut(self) -> None:
+        """Keep the newer half of a file that has grown."""
+        with contextlib.suppress(OSError):
+            if self.path.stat().st_size > _MOST_BYTES:
+                data = self.path.read_bytes()
+                self.path.write_bytes(data[data.index(b"\n", len(data) // 2) + 1 :])
