@@ -6,6 +6,18 @@ from dataclasses import dataclass
 
 from lorehooks.core.model import Node
 
+LABELS = {
+    "claudecode": "Claude Code",
+    "codex": "Codex",
+    "opencode": "OpenCode",
+    "pi": "Pi",
+    "openclaw": "OpenClaw",
+    "hermes": "Hermes",
+    "zcode": "ZCode",
+    "dsh": "dsh",
+}
+"""Names of the runtimes as people write them."""
+
 
 @dataclass(frozen=True, slots=True)
 class BootData:

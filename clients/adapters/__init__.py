@@ -1,1 +1,18 @@
-"""One adapter per runtime: the host's JSON in, the host's JSON out."""
+"""One adapter per runtime: the host's JSON in, one event; a text out, the host's JSON."""
+
+from __future__ import annotations
+
+from lorehooks.clients.adapters.base import Adapter, HookEvent
+from lorehooks.clients.adapters.hook import HookAdapter
+from lorehooks.clients.adapters.plugin import PluginAdapter
+from lorehooks.clients.runtimes import RUNTIMES
+
+__all__ = ["Adapter", "HookEvent", "adapter_for"]
+
+
+def adapter_for(client_type: str) -> Adapter | None:
+    """The adapter of a runtime, or None for a client without hooks."""
+    runtime = RUNTIMES.get(client_type)
+    if runtime is None:
+        return None
+    return HookAdapter(runtime) if runtime.form == "hook" else PluginAdapter(runtime)

@@ -6,15 +6,13 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Protocol
 
 from lorehooks.clients.adapters import payload as fields
+from lorehooks.clients.runtimes import EventKind, Runtime
 from lorehooks.core.escape import INVISIBLE
 from lorehooks.core.secrets import strip_private
 
-EventKind = Literal[
-    "session.start", "prompt.submit", "tool.before", "subagent.start", "turn.end", "session.end", "none"
-]
 NODE_TOOL = "lore_get_node"
 
 _NAMES: Mapping[str, EventKind] = {
@@ -64,8 +62,8 @@ class Adapter(Protocol):
     """One runtime's way of speaking. Nothing here raises for what a host sent."""
 
     @property
-    def client_type(self) -> str:
-        """The runtime, as in `core.model.CLIENT_TYPES`."""
+    def runtime(self) -> Runtime:
+        """Its row in the table."""
 
     def parse(self, event_name: str, payload: object) -> HookEvent:
         """Read what the host sent for an event; `event_name` is ours or the host's, in any case and with `.`, `_` or `-`."""
@@ -101,12 +99,13 @@ def no_prompt_because(prompt: str, synthetic: tuple[str, ...]) -> str:
     return "synthetic" if words.startswith(synthetic) else ""
 
 
-def read_common(client_type: str, event_name: str, payload: object, *, synthetic: tuple[str, ...] = ()) -> HookEvent:
+def read_common(runtime: Runtime, event_name: str, payload: object) -> HookEvent:
     """The event with the fields that hosts share; `none` for what needs no answer in any host.
 
     Session ids are taken from `session_id`, then `conversation_id`, and never invented: sessions that share an invented
     id would share their ledger. Both spellings of a name are read, since hosts send either.
     """
+    client_type = runtime.client_type
     if not isinstance(payload, Mapping):
         return HookEvent("none", client_type, reason="not_an_object")
     kind = canonical_event(event_name)
@@ -119,7 +118,7 @@ def read_common(client_type: str, event_name: str, payload: object, *, synthetic
         reason = "unknown_event"
     elif kind == "prompt.submit":
         # Some hosts run this event for the task of a subagent too; the main agent's prompt had its recall already.
-        reason = "subagent" if agent_id else no_prompt_because(prompt, synthetic)
+        reason = "subagent" if agent_id else no_prompt_because(prompt, runtime.synthetic_prompts)
     elif kind == "tool.before" and not is_node_tool(tool_name):
         reason = "other_tool"
     return HookEvent(
@@ -146,16 +145,6 @@ def document(value: Mapping[str, object]) -> bytes:
     """One JSON document in UTF-8 without a newline; what UTF-8 cannot carry becomes U+FFFD."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return fields.valid_utf8(text).encode()
-
-
-def hook_output(native_event: str, text: str) -> bytes:
-    """What Claude Code, Codex and ZCode all take: nothing but the event's own name and the context (`b""` for no text).
-
-    Codex fails a whole hook on one key that it does not know, so no key is added here for one host's sake.
-    """
-    if not text.strip():
-        return b""
-    return document({"hookSpecificOutput": {"hookEventName": native_event, "additionalContext": text}})
 
 
 def _identifier(payload: Mapping[str, object], *names: str) -> str | None:
