@@ -1,0 +1,290 @@
+"""The local service as others see it: `python -m lorehooks.hooks.service` runs it, `start` and the rest manage it.
+
+The starter's protocol: a starter passes `--ready-fd N`; a byte on it means that connections are taken now (by this process
+or, when another was first, by that one); its end without a byte means that there will be no service.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from lorehooks.core.errors import ConflictError, LoreError, StorageError
+from lorehooks.core.files import write_whole
+from lorehooks.core.home import Home
+from lorehooks.hooks import claim, serviceinfo
+from lorehooks.hooks.serviceinfo import ServiceInfo
+
+DEFAULT_PORT = 18901
+"""Where `lore serve` listens."""
+SOCKET_PATH_BYTES = 104
+"""Room for a socket's path with its closing zero on macOS; Linux has 108."""
+START_SECONDS = 20.0
+STOP_SECONDS = 6.0
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """Whether a service runs, whether it answers (a stopped or stuck one does not), and what it wrote down."""
+
+    running: bool
+    answering: bool
+    info: ServiceInfo | None
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the service in this process, for a starter that waits on `--ready-fd`. Returns the exit code."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    ready = int(arguments[1]) if arguments[:1] == ["--ready-fd"] else None
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # it outlives the terminal whose agent started it
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # until the loop takes over, an end still cleans up
+    home = Home(Path.absolute(Home.from_environment().root))
+    try:
+        with claim.claimed(home) as claimed:
+            claim.tell_ready(ready)
+            if claimed is None:
+                return 0
+            from lorehooks.clients import config  # from here on it may take its time
+            from lorehooks.hooks import layout, process
+
+            process.log_to_file(home)
+            layout.refresh(home)
+            hours = config.load_or_defaults(home).settings["service.idle_hours"]
+            process.serve_until_ended(claimed, idle_after=hours * 3600)
+    except LoreError as error:
+        _note(home, str(error))
+        return 1
+    except Exception:  # noqa: BLE001  (nobody reads the stderr of a service; the log is read)
+        import traceback
+
+        _note(home, traceback.format_exc())
+        return 1
+    return 0
+
+
+def serve(
+    home: Home,
+    port: int = DEFAULT_PORT,
+    host: str = "127.0.0.1",
+    *,
+    on_ready: Callable[[ServiceInfo], None] = lambda _: None,
+) -> None:
+    """`lore serve`: the service in the foreground, with a fixed port and the token in `H/token`, until a signal ends it.
+
+    A background service of this home is asked to end first. Raises ConflictError when the port is taken or another
+    `lore serve` holds the home.
+    """
+    home = Home(home.root.absolute())
+    token = persistent_token(home)
+    now = status(home)
+    if now.running and now.info is not None and now.info.mode == "foreground":
+        raise ConflictError(
+            f"lore serve runs already (pid {now.info.pid}, port {now.info.port})", hint="lore service stop"
+        )
+    stop(home)
+    with claim.claimed(home, port=port, host=host, token=token) as claimed:
+        if claimed is None:
+            raise ConflictError("An agent started the service again just now", hint="run lore serve once more")
+        from lorehooks.hooks import process
+
+        on_ready(claimed.info)
+        process.serve_until_ended(claimed, idle_after=None)
+
+
+def persistent_token(home: Home) -> str:
+    """The token of `lore serve`, made on first use and kept in `H/token` (mode 0600)."""
+    from lorehooks.hooks.place import check_place
+
+    check_place(home)
+    file = home.root / "token"
+    try:
+        token = file.read_text(encoding="ascii").strip()
+    except FileNotFoundError:
+        token = ""
+    if not token:
+        token = os.urandom(32).hex()
+        write_whole(file, f"{token}\n".encode())
+    return token
+
+
+def start(home: Home) -> ServiceInfo:
+    """Start the service unless it runs; return when it answers.
+
+    A running older release is replaced when this environment owns the home (`bin/service` names it), and left alone
+    otherwise. Raises StorageError with what the service said when it does not come up.
+    """
+    from lorehooks.hooks import layout
+    from lorehooks.hooks.bridge import start_service
+    from lorehooks.hooks.place import check_place
+
+    home = Home(home.root.absolute())
+    check_place(home)
+    now = status(home)
+    if now.running and now.info is not None and _is_superseded(home, now.info):
+        stop(home)
+    if layout.environment_of(home) in {None, sys.prefix}:
+        layout.lay(home)
+    began = home.log.stat().st_size if home.log.exists() else 0
+    if start_service(str(home.root), START_SECONDS) and answers(home, START_SECONDS):
+        info = serviceinfo.read_info(home)
+        if info is not None:
+            return info
+    raise StorageError(f"The service did not start: {_last_line(home, began)}", hint=f"see {home.log}")
+
+
+def stop(home: Home) -> bool:
+    """End the service of this home, in order if it can, and return when it has ended. False when none ran.
+
+    Raises StorageError when it runs where no signal reaches it, such as in a container that shares this home.
+    """
+    home = Home(home.root.absolute())
+    if not _is_locked(home):
+        return False
+    for number, seconds in ((signal.SIGTERM, STOP_SECONDS), (signal.SIGKILL, STOP_SECONDS)):
+        end = time.monotonic() + seconds
+        sent = False
+        while time.monotonic() < end:
+            if not _is_locked(home):
+                return True
+            pid = _peer(home)
+            if pid and not sent:
+                _signal(pid, number)
+                sent = True
+            time.sleep(0.02)
+    raise StorageError(
+        f"The service of {home.root} does not end", hint="end it where it runs: another container or user"
+    )
+
+
+def restart(home: Home) -> ServiceInfo:
+    """Stop, then start."""
+    stop(home)
+    return start(home)
+
+
+def status(home: Home) -> Status:
+    """What runs now. Looks and waits at most 2 seconds for an answer; starts nothing."""
+    home = Home(home.root.absolute())
+    if not _is_locked(home):
+        return Status(running=False, answering=False, info=None)
+    return Status(running=True, answering=answers(home, 2.0), info=serviceinfo.read_info(home))
+
+
+def answers(home: Home, seconds: float) -> bool:
+    """Whether the service answers a health question within that time."""
+    end = time.monotonic() + seconds
+    try:
+        with connect(home, seconds) as service:
+            service.sendall(b"GET /api/health HTTP/1.1\r\nHost: lore\r\nConnection: close\r\n\r\n")
+            answer = b""
+            while b"\r\n" not in answer:
+                service.settimeout(max(end - time.monotonic(), 0.001))
+                part = service.recv(4096)
+                if not part:
+                    return False
+                answer += part
+    except OSError:
+        return False
+    return answer[9:12] == b"200"
+
+
+def connect(home: Home, seconds: float) -> socket.socket:
+    """A connection to the service's Unix socket. Raises OSError.
+
+    A longer path than a socket may have is reached from its own folder, which is the process's for that moment.
+    """
+    service = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    service.settimeout(seconds)
+    try:
+        if len(os.fsencode(home.socket)) < SOCKET_PATH_BYTES:
+            service.connect(os.fspath(home.socket))
+        else:
+            with contextlib.chdir(home.run):
+                service.connect(claim.SOCKET_NAME)
+    except BaseException:
+        service.close()
+        raise
+    return service
+
+
+def _is_superseded(home: Home, running: ServiceInfo) -> bool:
+    from lorehooks.hooks import layout
+
+    if layout.environment_of(home) != sys.prefix:
+        return False
+    return _order(running.version) < _order(serviceinfo.installed_version())
+
+
+def _order(version: str) -> list[int]:
+    return [int(part) if part.isdigit() else -1 for part in version.replace("-", ".").split(".")]
+
+
+def _is_locked(home: Home) -> bool:
+    """Whether a service holds the home. A shared look, which a starter in the same moment just tries again after."""
+    import fcntl
+
+    try:
+        descriptor = os.open(home.lock, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _peer(home: Home) -> int:
+    """The process id of who listens, as this process can see it; 0 when unknown.
+
+    Asked of the kernel, since a written number may be old, or of another container, and would end a stranger.
+    """
+    try:
+        with connect(home, 1.0) as service:
+            if sys.platform == "darwin":
+                return int.from_bytes(service.getsockopt(0, 0x002, 4), sys.byteorder)  # SOL_LOCAL, LOCAL_PEERPID
+            return int.from_bytes(service.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)[:4], sys.byteorder)
+    except OSError:
+        return 0
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    try:
+        os.kill(pid, number)
+        os.kill(pid, signal.SIGCONT)  # a stopped process takes its end only when it goes on
+    except ProcessLookupError:
+        pass
+    except PermissionError:
+        raise StorageError(f"The service (pid {pid}) belongs to another user", hint=f"sudo kill {pid}") from None
+
+
+def _note(home: Home, text: str) -> None:
+    """Leave a line where `lore doctor` and `start` look: a starter's stderr is /dev/null."""
+    try:
+        with home.log.open("a", encoding="utf-8") as log:
+            log.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')},000 ERROR lorehooks.service: {text.rstrip()}\n")
+    except OSError:
+        print(text, file=sys.stderr)  # noqa: T201
+
+
+def _last_line(home: Home, began: int) -> str:
+    try:
+        with home.log.open("rb") as log:
+            log.seek(began)
+            lines = log.read().decode(errors="replace").strip().splitlines()
+    except OSError:
+        lines = []
+    return lines[-1] if lines else "it said nothing"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
