@@ -1,0 +1,68 @@
+"""No test sees the developer's own home, agents' folders or keys, and none reaches beyond this machine."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FOREIGN_PREFIXES = (
+    "LORE_", "XDG_", "CLAUDE", "CODEX", "OPENCODE", "PI_", "OPENCLAW", "HERMES", "ZCODE", "DSH_",
+    "ANTHROPIC", "OPENAI", "AI_AGENT",
+)  # fmt: skip
+FOREIGN_NAMES = {"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"}
+
+
+@pytest.fixture(autouse=True)
+def own_world(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """A HOME of this test's own, no variable that could lead out of it, sockets held to this machine. Returns that HOME."""
+    home = tmp_path_factory.mktemp("home")
+    for name in list(os.environ):
+        if name.startswith(FOREIGN_PREFIXES) or name.upper() in FOREIGN_NAMES:
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / ".config"))
+    if request.node.get_closest_marker("e2e") is None:
+        _hold_sockets(monkeypatch)
+    return home
+
+
+def _hold_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
+    connect, connect_ex, getaddrinfo = socket.socket.connect, socket.socket.connect_ex, socket.getaddrinfo
+
+    def check(address: object) -> None:
+        host = address[0] if isinstance(address, tuple) else ""
+        if not _is_local(host):
+            raise AssertionError(f"a test reached for {host}")
+
+    def held_connect(self: socket.socket, address: Any) -> None:
+        check(address)
+        connect(self, address)
+
+    def held_connect_ex(self: socket.socket, address: Any) -> int:
+        check(address)
+        return connect_ex(self, address)
+
+    def held_getaddrinfo(host: Any, *args: Any, **kwargs: Any) -> Any:
+        check((host.decode() if isinstance(host, bytes) else host or "localhost",))
+        return getaddrinfo(host, *args, **kwargs)
+
+    monkeypatch.setattr(socket.socket, "connect", held_connect)
+    monkeypatch.setattr(socket.socket, "connect_ex", held_connect_ex)
+    monkeypatch.setattr(socket, "getaddrinfo", held_getaddrinfo)
+
+
+def _is_local(host: object) -> bool:
+    """A Unix socket's address is no tuple and comes here as an empty host."""
+    if host in {"", "localhost"}:
+        return True
+    try:
+        return ipaddress.ip_address(str(host)).is_loopback
+    except ValueError:
+        return False
