@@ -1,0 +1,228 @@
+# ruff: noqa: PLR2004 (the word lengths in the stemmer are its rules)
+"""Text for retrieval: cutting, words of any language, stems. Any string is valid input; nothing here raises.
+
+English words are lower-cased and stemmed, identifiers are kept whole and split at `_`, `-`, `.`, `/`, `:` and case,
+and each run of Chinese (or Japanese, Korean) characters gives its single characters and its pairs.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+MAX_WORD = 64
+"""Characters of one word that count: a three-megabyte token is as good as its beginning."""
+
+_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
+_CJK_RANGES = ((0x3040, 0x30FF), (0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xAC00, 0xD7AF), (0xF900, 0xFAFF))
+_UNUSABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
+_PIECE = re.compile(
+    rf"(?P<cjk>[{_CJK}]+)"
+    rf"|(?P<word>(?:(?![{_CJK}])\w)+(?:[-./:](?:(?![{_CJK}])\w)+)*(?:\+\+|\#(?!\w))?)"
+    r"|(?P<symbol>[^\w\s])",
+)
+_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_A-Za-z]+")
+_NOT_WORD = re.compile(r"[^\w]+")
+_NOT_WORD_OR_BAR = re.compile(r"[^\w]+|_+")
+_METADATA = re.compile(
+    r"\s*(?:(?:Conversation info|Sender|Channel info|Reply info)\s*\(untrusted metadata\)\s*:\s*"
+    r"(?P<fence>`{3,}|~{3,})[^\n]*\n.*?\n[ \t]*(?P=fence)[ \t]*(?:\n|$)\s*)+",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One searchable piece. `key` is what is compared, `surface` what a person wrote.
+
+    Kinds: `word` (a stem), `whole` (a compound identifier as it stands), `pair` and `char` (Chinese), `symbol`.
+    `unit` numbers the written word or run, so that a compound and its parts are known to be one thing.
+    """
+
+    key: str
+    surface: str
+    kind: Literal["word", "whole", "pair", "char", "symbol"]
+    unit: int
+
+
+def clean(text: str) -> str:
+    """NFKC without control characters and lone surrogates (both become spaces)."""
+    if text.isascii():
+        return _UNUSABLE.sub(" ", text)
+    return unicodedata.normalize("NFKC", _UNUSABLE.sub(" ", text))
+
+
+def strip_metadata(text: str) -> str:
+    """Without the chat-metadata blocks that some hosts put before a prompt (`lore-contract.md` 4.1).
+
+    If nothing is left, the text as it was.
+    """
+    found = _METADATA.match(text)
+    rest = text[found.end() :] if found else text
+    return rest if rest.strip() else text
+
+
+def cut(text: str, limit: int) -> tuple[str, bool]:
+    """The first `limit` code points, less what would break a character in two, and whether anything was cut.
+
+    A character here is what a reader sees as one: accents, joined emoji, flags and surrogate pairs stay whole.
+    """
+    if len(text) <= limit:
+        return text, False
+    end = max(limit, 0)
+    while end > 0 and _joins(text, end):
+        end -= 1
+    return text[: end or max(limit, 0)], True
+
+
+def _joins(text: str, at: int) -> bool:
+    """Whether the code points before and at `at` belong to one visible character."""
+    before, after = text[at - 1], text[at]
+    if unicodedata.combining(after) or unicodedata.category(after) in ("Mn", "Me"):
+        return True
+    if after == "\u200d" or before == "\u200d" or "\U0001f3fb" <= after <= "\U0001f3ff":
+        return True
+    if "\ud800" <= before <= "\udbff" and "\udc00" <= after <= "\udfff":
+        return True
+    if _is_flag(before) and _is_flag(after):
+        start = at
+        while start > 0 and _is_flag(text[start - 1]):
+            start -= 1
+        return (at - start) % 2 == 1
+    return False
+
+
+def _is_flag(char: str) -> bool:
+    return "\U0001f1e6" <= char <= "\U0001f1ff"
+
+
+def is_cjk(char: str) -> bool:
+    """Whether a character is written without spaces between words."""
+    point = ord(char)
+    return any(low <= point <= high for low, high in _CJK_RANGES)
+
+
+def tokens(text: str, limit: int | None = None) -> list[Token]:
+    """All searchable pieces in reading order; at most `limit` written words and runs when given."""
+    found: list[Token] = []
+    for unit, match in enumerate(_PIECE.finditer(clean(text))):
+        if limit is not None and unit >= limit:
+            break
+        piece = match.group()
+        if match.lastgroup == "cjk":
+            found += _cjk(piece, unit)
+        elif match.lastgroup == "word":
+            found += _word(piece, unit)
+        else:
+            found.append(Token(piece, piece, "symbol", unit))
+    return found
+
+
+def _cjk(run: str, unit: int) -> list[Token]:
+    singles = [Token(char, char, "char", unit) for char in run]
+    pairs = [Token(run[i : i + 2], run[i : i + 2], "pair", unit) for i in range(len(run) - 1)]
+    return singles + pairs
+
+
+def _word(piece: str, unit: int) -> list[Token]:
+    """A compound gives itself and its parts; a plain word gives its stem."""
+    piece = piece[: MAX_WORD * 4]
+    parts = split_identifier(piece)
+    lowered = piece.strip("_").lower()[:MAX_WORD] or "_"
+    if len(parts) <= 1 and parts[:1] == [lowered]:
+        return [Token(stem(lowered), piece[:MAX_WORD], "word", unit)]
+    found = [Token(lowered, piece[:MAX_WORD], "whole", unit)]
+    for chunk in _NOT_WORD.split(piece):  # `RefundService` inside `RefundService.Partial` is a name of its own
+        name = chunk.strip("_").lower()[:MAX_WORD]
+        if name not in (lowered, "") and name not in parts:
+            found.append(Token(name, chunk[:MAX_WORD], "whole", unit))
+    found += [Token(stem(part), part, "word", unit) for part in parts if stem(part) != lowered]
+    return found
+
+
+def split_identifier(piece: str) -> list[str]:
+    """The lower-cased words inside an identifier: `RefundService.partial_v2` is refund, service, partial, v2."""
+    parts: list[str] = []
+    for chunk in _NOT_WORD_OR_BAR.split(piece):
+        if not chunk:
+            continue
+        if chunk.islower() or chunk.isupper() or not chunk.isascii() or chunk[1:].islower():
+            parts.append(chunk.lower()[:MAX_WORD])
+        else:
+            parts += [part.lower()[:MAX_WORD] for part in _PARTS.findall(chunk)]
+    return parts
+
+
+def sequence(text: str) -> tuple[str, ...]:
+    """The text as comparable items in order: stems of all words and parts, single characters of Chinese.
+
+    Two spellings of one term (`clock.Fake`, `clock fake`) give the same sequence.
+    """
+    return tuple(token.key for token in _spoken(text))
+
+
+def spoken(text: str) -> list[Token]:
+    """The tokens behind `sequence`, with their surface."""
+    return _spoken(text)
+
+
+def _spoken(text: str) -> list[Token]:
+    items: list[Token] = []
+    for unit, match in enumerate(_PIECE.finditer(clean(text))):
+        piece = match.group()
+        if match.lastgroup == "cjk":
+            items += [Token(char, char, "char", unit) for char in piece]
+        elif match.lastgroup == "word":
+            items += [Token(stem(part), part, "word", unit) for part in split_identifier(piece)]
+    return items
+
+
+@lru_cache(maxsize=8192)
+def stem(word: str) -> str:
+    """A light English stem of a lower-case word: plural, -ing, -ed, -ment, -ation and -ly fall together.
+
+    Only the ends of plain ASCII words of four letters and more change; the result is for comparing, not for reading.
+    """
+    if len(word) < 4 or not word.isascii() or not word.isalpha():
+        return word
+    word = _singular(word)
+    for ending in ("ment", "ness"):
+        if word.endswith(ending) and len(word) - len(ending) >= 4:
+            word = word[: -len(ending)]
+            break
+    if word.endswith("ing") and _has_vowel(word[:-3]) and len(word) > 5:
+        word = _undouble(word[:-3])
+    elif word.endswith("ed") and not word.endswith("eed") and _has_vowel(word[:-2]) and len(word) > 4:
+        word = _undouble(word[:-2])
+    if word.endswith("ion") and len(word) > 5 and word[-4] in "st":
+        word = word[:-3]
+    if word.endswith("ly") and len(word) > 5:
+        word = word[:-2]
+    if word.endswith("e") and len(word) > 3:
+        word = word[:-1]
+    if word.endswith("y") and len(word) > 3 and word[-2] not in "aeiou":
+        word = word[:-1] + "i"
+    return word
+
+
+def _singular(word: str) -> str:
+    if word.endswith("ies") and len(word) > 4:
+        return word[:-3] + "y"
+    if word.endswith(("sses", "xes", "zes", "ches", "shes")):
+        return word[:-2]
+    if word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        return word[:-1]
+    return word
+
+
+def _has_vowel(part: str) -> bool:
+    return any(char in "aeiouy" for char in part)
+
+
+def _undouble(part: str) -> str:
+    if len(part) > 3 and part[-1] == part[-2] and part[-1] not in "lsz":
+        return part[:-1]
+    return part
