@@ -1,0 +1,10 @@
+"""The runtimes that can be installed, in the order in which they are listed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lorehooks.installers.claudecode import ClaudeCode
+from lorehooks.installers.plan import RuntimeInstaller
+
+INSTALLERS: Mapping[str, RuntimeInstaller] = {installer.name: installer for installer in (ClaudeCode(),)}

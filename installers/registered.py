@@ -1,0 +1,43 @@
+"""The commands that runtimes hold for us. They never change between releases: hosts store them, and Codex hashes them."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+from lorehooks.core.home import Home
+
+
+def _guarded(home: Home, program: str, *arguments: str) -> str:
+    python = shlex.quote(str(home.bin / "python"))
+    script = " ".join(shlex.quote(each) for each in (str(home.bin / program), *arguments))
+    return f"[ -x {python} ] && exec {python} -I -S {script}; exit 0"
+
+
+def registered_command(home: Home, client_type: str, event: str) -> str:
+    """A hook for a host that runs `/bin/sh -c`. Silent and successful when our package or home is gone."""
+    return _guarded(home, "hook.py", client_type, event)
+
+
+def registered_bridge(home: Home, client_type: str) -> tuple[str, ...]:
+    """Program and arguments of the stdio MCP server. Leaves at once when our package or home is gone."""
+    return ("/bin/sh", "-c", _guarded(home, "bridge.py", client_type))
+
+
+def registered_process(home: Home, client_type: str, event: str) -> tuple[str, ...]:
+    """Program and arguments of a hook for a host that starts programs without a shell."""
+    return ("/bin/sh", "-c", registered_command(home, client_type, event))
+
+
+def hook_script(home: Home) -> Path:
+    """The file that tells our commands from others that look alike."""
+    return home.bin / "hook.py"
+
+
+def is_ours(command: str, home: Home) -> bool:
+    """Whether a shell command runs the hook program of this home: the program's own path as a word, not as a part of one."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return False
+    return str(hook_script(home)) in words

@@ -1,0 +1,158 @@
+"""Takes an installation back: from its receipt, and from what the installer still recognises as ours."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from lorehooks.core.errors import LoreError
+from lorehooks.installers import files, hosts
+from lorehooks.installers import receipt as receipts
+from lorehooks.installers.edits import describe
+from lorehooks.installers.files import digest
+from lorehooks.installers.formats import FORMATS
+from lorehooks.installers.jsonedit import normal
+from lorehooks.installers.outcome import Outcome
+from lorehooks.installers.plan import Context, EditFile, Plan, RuntimeInstaller
+from lorehooks.installers.problem import RefusedError
+from lorehooks.installers.receipt import FileNote, PlacedNote, Receipt
+
+
+def preview_removal(installer: RuntimeInstaller, context: Context) -> Outcome:
+    """What `uninstall` would do; nothing is written. The effect of host commands on files is not foreseen."""
+    receipt, rest = context.receipt or Receipt(installer.name), installer.leftovers(context)
+    said = [f"run {shlex.join(argv)}" for argv in receipt.undo_commands]
+    said += [
+        f"run {shlex.join(command.argv)}" for command in rest.commands if command.argv not in receipt.undo_commands
+    ]
+    said += [f"take our entries out of {path}" for path, _ in _foreign_files(receipt, rest) if path.exists()]
+    said += [f"remove {note.path}" for note in receipt.placed if note.path.exists()]
+    said += [f"remove {folder}" for folder in (*receipt.folders, *rest.folders) if folder.is_dir()]
+    return Outcome(installer.name, "planned" if said else "absent", tuple(said))
+
+
+def uninstall(installer: RuntimeInstaller, context: Context) -> Outcome:
+    """Take a runtime out, from the receipt and from what the installer recognises.
+
+    Raises LoreError when a foreign file must not be edited, before anything is done where that can be seen; the receipt then
+    stays and the next run goes on.
+    """
+    receipt, rest = context.receipt, installer.leftovers(context)
+    if receipt is None and not _words(rest):
+        return Outcome(installer.name, "absent")
+    receipt = receipt or Receipt(installer.name)
+    for path, kind in _foreign_files(receipt, rest):
+        files.persist(partial(_check, path, kind))
+    if context.receipt is not None:
+        receipts.save(context.home, replace(receipt, state="removing"))
+    said, stays = _remove(installer, context, receipt)
+    receipts.discard(context.home, installer.name)
+    return Outcome(installer.name, "removed", tuple(said), stays=tuple(stays))
+
+
+def _foreign_files(receipt: Receipt, rest: Plan) -> list[tuple[Path, str]]:
+    """(path, format) of the files that an uninstallation edits."""
+    noted = [(note.path, note.format) for note in receipt.edited if note.undo]
+    return list(dict.fromkeys((*noted, *((edit.path, edit.format) for edit in rest.edits))))
+
+
+def _check(path: Path, kind: str) -> None:
+    found = files.read(path)
+    FORMATS[kind].read(found.content or b"", path)
+    files.check_writable(found)
+
+
+def take_back(installer: RuntimeInstaller, context: Context, receipt: Receipt) -> None:
+    """Undo a first installation that failed. Raises LoreError; the receipt then stays."""
+    _remove(installer, replace(context, receipt=receipt), receipt)
+    receipts.discard(context.home, receipt.runtime)
+
+
+def _remove(installer: RuntimeInstaller, context: Context, receipt: Receipt) -> tuple[list[str], list[str]]:
+    """(what was done, what stays and why)."""
+    said, stays = _undo_commands(receipt.undo_commands, context), []
+    rest = installer.leftovers(context)
+    if rest.commands:
+        said += _undo_commands([command.argv for command in rest.commands], context)
+        rest = installer.leftovers(context)
+    notes = {note.path: note for note in receipt.edited}
+    extra = {edit.path: edit for edit in rest.edits}
+    for path in dict.fromkeys((*notes, *extra)):
+        words, left = files.persist(partial(_revert, path, notes.get(path), extra.get(path), context))
+        said += words
+        stays += left
+    for placed in receipt.placed:
+        if unplace(placed, context):
+            said.append(f"removed {placed.path}")
+        elif placed.path.exists():
+            stays.append(f"{placed.path} was changed since and stays")
+    for file in rest.files:
+        files.remove(files.read(file.path))
+        said.append(f"removed {file.path}")
+    for folder in (*receipt.folders, *rest.folders):
+        if folder.is_dir() and not folder.is_symlink():
+            shutil.rmtree(folder)
+            said.append(f"removed {folder}")
+    files.remove_folders(receipt.made)
+    return said, stays + _words(installer.leftovers(context))
+
+
+def _undo_commands(commands: Sequence[tuple[str, ...]], context: Context) -> list[str]:
+    """Run the host's own way back. A failure is no end: what is then left is taken out by editing."""
+    said = []
+    for argv in commands:
+        if context.which(argv[0]) is None:
+            continue
+        with contextlib.suppress(LoreError):
+            if hosts.run(argv, context.environment).code == 0:
+                said.append(f"ran {shlex.join(argv)}")
+    return said
+
+
+def _revert(path: Path, note: FileNote | None, extra: EditFile | None, context: Context) -> tuple[list[str], list[str]]:
+    """Take our entries out of one file; give it back its old bytes when it then means the same as before."""
+    kind = FORMATS[note.format if note else extra.format if extra else "json"]
+    edits = (*(note.undo if note else ()), *(extra.edits if extra else ()))
+    now = files.read(path)
+    if now.content is None:
+        return [], []
+    try:
+        edited = kind.apply(now.content, edits, path)
+        plain = kind.read(edited.content, path)
+    except RefusedError:
+        if edits:
+            raise
+        return [], []  # it was only watched, and is the host's to worry about
+    content, said = edited.content, f"took our entries out of {path}"
+    if note is not None and note.original is None and any(kind.same(plain, normal(each)) for each in note.blank):
+        files.remove(now)
+        return [f"removed {path}, which was not there before"], list(edited.stays)
+    original = receipts.original(context.home, note) if note else None
+    if original is not None and kind.same(plain, kind.read(original, path)):
+        content, said = original, f"gave {path} its old bytes back"
+    if content == now.content:
+        return [], list(edited.stays)
+    files.replace(now, content)
+    return [said], list(edited.stays)
+
+
+def unplace(note: PlacedNote, context: Context) -> bool:
+    """Remove a file of ours unless someone changed it; in our own home it goes anyway."""
+    found = files.read(note.path)
+    ours = note.path.is_relative_to(context.home.root) or digest(found.content) in note.hashes
+    if not found.existed or not ours:
+        return False
+    files.remove(found)
+    return True
+
+
+def _words(rest: Plan) -> list[str]:
+    """What an installer still recognises as ours, for people."""
+    words = [f"{edit.path} still holds {describe(each.path)}" for edit in rest.edits for each in edit.edits]
+    words += [f"{shlex.join(command.argv)} did not help" for command in rest.commands]
+    return words + [f"{path} is still there" for path in (*(file.path for file in rest.files), *rest.folders)]
