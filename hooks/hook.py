@@ -15,7 +15,7 @@ import time
 ALLOWED = b"HOME PATH LANG TZ TMPDIR USER LOGNAME XDG_RUNTIME_DIR SSL_CERT_FILE SSL_CERT_DIR".split()
 MOST_INPUT = 64 << 20  # above it there is no prompt that a person wrote
 START = sys.argv[-1].replace(".", "").lower() == "sessionstart"
-client = event = ""
+client, event, data = "", "", b""
 waiting = "stdin"  # where the time went, should it run out
 inside = said = troubled = False  # in our own run folder; stdout was touched; the breaker has counted failures
 
@@ -41,7 +41,7 @@ def leave(reason: str) -> None:
             append("misses.log", f"{time.time() * 1000:.0f} {client} {event} {reason}\n")
             if reason in {"timeout", "start_failed"}:
                 append("breaker", ".")
-            if START and not said:
+            if START and not said and b'"resume"' not in data:  # a resumed session has its boot block already
                 say(posix.read(posix.open("boot/" + client, posix.O_RDONLY), 1 << 20))
     finally:
         posix._exit(0)
@@ -102,7 +102,8 @@ try:
     _signal.pthread_sigmask(_signal.SIG_UNBLOCK, [_signal.SIGALRM])
     client, event = sys.argv[1:]
     folder, _, name = __file__.rpartition("/bin/")
-    if posix.environ.get(b"LORE_DISABLE", b"0") not in {b"", b"0"} or not client.isalnum() or "/" in event or not name:
+    off = posix.environ.get(b"LORE_DISABLE", b"0") not in {b"", b"0"}
+    if off or not name or not (client + event.replace(".", "")).isalnum():
         posix._exit(0)
     try:
         posix.chdir(folder + "/run")
@@ -119,13 +120,6 @@ try:
         _signal.setitimer(_signal.ITIMER_REAL, limit - 0.1)
     except (OSError, ValueError, IndexError):
         pass
-    try:
-        counted = posix.stat("breaker")
-        troubled = True
-        if counted.st_size > 2 and abs(time.time() - counted.st_mtime) < 60:  # noqa: PLR2004
-            leave("breaker")
-    except OSError:
-        pass
     parts, size = [], 0
     while part := posix.read(0, 1 << 20):
         size += len(part)
@@ -133,18 +127,28 @@ try:
             parts.append(part)
     if size > MOST_INPUT:
         leave("too_large")
+    data = b"".join(parts)
     waiting = "timeout"
+    try:
+        counted = posix.stat("breaker")
+        troubled = True
+        if counted.st_size > 2 and abs(time.time() - counted.st_mtime) < 60:  # noqa: PLR2004  (3 failures, 60 s)
+            leave("breaker")
+    except OSError:
+        pass
     import _socket  # here, since some Pythons have it in a file of its own
 
-    data = b"".join(parts)
     try:
         answer = ask(data)
     except OSError:
         start()
         answer = ask(data)
+    waiting = "host"
     say(answer)
     if troubled:
         posix.unlink("breaker")
+    posix._exit(0)
+except OSError:
+    leave("start_failed" if waiting == "timeout" else waiting)
 except BaseException:
     leave("bad_answer")
-posix._exit(0)
