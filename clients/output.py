@@ -1,0 +1,186 @@
+"""What commands print: tables that fit the terminal, JSON that loses nothing, colour and progress only where a person looks.
+
+Text from memory may hold anything. A person's terminal gets it without escapes and control characters; JSON keeps them,
+written as escapes, so that no terminal acts on them either.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import shutil
+import sys
+import time
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import click
+
+from lorehooks.core.escape import INVISIBLE, visible
+
+GAP = "  "
+NARROWEST = 12
+"""Cells below which a column is not narrowed: less of a word helps nobody."""
+PATIENCE_SECONDS = 1.0
+"""What is done sooner shows no progress bar."""
+_UNSAFE = re.compile(rf"[\x7f-\x9f\u2028\u2029\ud800-\udfff{INVISIBLE}]")
+
+
+def say(text: str = "", **style: Any) -> None:
+    """Print a line, or several, for a person. `style` is what `click.style` takes; it shows on terminals only."""
+    click.echo(click.style(visible(text), **style))
+
+
+def note(text: str, **style: Any) -> None:
+    """Print a line beside the result, on stderr, so that a pipe gets the result alone."""
+    click.echo(click.style(visible(text), **style), err=True)
+
+
+def warn(texts: Iterable[str]) -> None:
+    """Print warnings of a write on stderr."""
+    for text in texts:
+        note(f"Warning: {text}", fg="yellow")
+
+
+def say_json(value: object) -> None:
+    """Print one JSON document: dataclasses as objects, anything invisible escaped."""
+    text = json.dumps(jsonable(value), ensure_ascii=False, indent=2)
+    click.echo(_UNSAFE.sub(_as_escape, text))
+
+
+def jsonable(value: object) -> Any:
+    """The value in what JSON has. Fields keep their names; a path is its text."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {item.name: jsonable(getattr(value, item.name)) for item in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): jsonable(item) for key, item in value.items()}
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        return [jsonable(item) for item in value]
+    return value
+
+
+def cells(text: str) -> int:
+    """How many columns of a terminal a text takes: two for a Chinese character, none for a combining mark."""
+    if text.isascii():
+        return len(text)
+    return sum(_width(character) for character in text)
+
+
+def clip(text: str, width: int) -> str:
+    """The text on one line within that many cells, with `…` where something was cut."""
+    text = " ".join(visible(text).split())
+    if cells(text) <= width:
+        return text
+    kept, used = [], 0
+    for character in text:
+        used += _width(character)
+        if used > width - 1:
+            break
+        kept.append(character)
+    return "".join(kept).rstrip() + "…" if width > 0 else ""
+
+
+def terminal_width() -> int | None:
+    """Cells of the terminal that stdout is, or None for a pipe or a file, which get whole lines."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a table. `elastic` ones give up room when the terminal is narrow."""
+
+    title: str
+    elastic: bool = False
+    right: bool = False
+
+
+def table_lines(columns: Sequence[Column], rows: Sequence[Sequence[object]], width: int | None) -> list[str]:
+    """A header and one line for each row; none is wider than `width` as long as elastic columns can give way."""
+    texts = [[" ".join(visible(str(value)).split()) for value in row] for row in rows]
+    widths = [max(cells(line[at]) for line in [[c.title for c in columns], *texts]) for at in range(len(columns))]
+    if width is not None:
+        _narrow(widths, columns, width)
+    return [
+        GAP.join(_pad(text, room, column) for text, room, column in zip(line, widths, columns, strict=True)).rstrip()
+        for line in [[column.title for column in columns], *texts]
+    ]
+
+
+def say_table(columns: Sequence[Column], rows: Sequence[Sequence[object]], empty: str = "Nothing here.") -> None:
+    """Print a table, or one line when there is nothing in it."""
+    if not rows:
+        say(empty)
+        return
+    head, *body = table_lines(columns, rows, terminal_width())
+    say(head, bold=True)
+    for line in body:
+        say(line)
+
+
+class Progress:
+    """A progress bar on stderr that appears only on a terminal, and only once a second has passed."""
+
+    def __init__(self, label: str, total: int) -> None:
+        """`total` is the number of steps; `step` counts them."""
+        self.label = label
+        self.total = total
+        self._began = time.monotonic()
+        self._done = 0
+        self._bar: Any = None
+
+    def step(self, count: int = 1) -> None:
+        """Note that so many more steps are done."""
+        self._done += count
+        if self._bar is not None:
+            self._bar.update(count)
+        elif time.monotonic() - self._began > PATIENCE_SECONDS and sys.stderr.isatty():
+            self._bar = click.progressbar(length=self.total, label=self.label, file=sys.stderr)
+            self._bar.__enter__()
+            self._bar.update(self._done)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.__exit__(kind, error, trace)
+
+
+def _narrow(widths: list[int], columns: Sequence[Column], width: int) -> None:
+    """Take from the widest elastic column, cell by cell, until the line fits or nothing can give."""
+    spare = width - len(GAP) * (len(columns) - 1)
+    while sum(widths) > spare:
+        elastic = [at for at, column in enumerate(columns) if column.elastic and widths[at] > NARROWEST]
+        if not elastic:
+            return
+        widths[max(elastic, key=lambda at: widths[at])] -= 1
+
+
+def _pad(text: str, room: int, column: Column) -> str:
+    text = clip(text, room)
+    space = " " * (room - cells(text))
+    return space + text if column.right else text + space
+
+
+def _width(character: str) -> int:
+    if unicodedata.category(character) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def _as_escape(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    if code < 0x10000:  # noqa: PLR2004  (one UTF-16 unit)
+        return f"\\u{code:04x}"
+    high, low = divmod(code - 0x10000, 0x400)
+    return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"
