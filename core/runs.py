@@ -119,6 +119,21 @@ def candidate_record(candidate: Candidate) -> dict[str, Any]:
     return record
 
 
+def _dump(record: dict[str, Any]) -> str:
+    """JSON in which every text is masked by itself: masking the document could cut it short."""
+    return json.dumps(_masked(record), ensure_ascii=False)
+
+
+def _masked(value: Any) -> Any:
+    if isinstance(value, str):
+        return mask(value)
+    if isinstance(value, dict):
+        return {name: _masked(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_masked(item) for item in value]
+    return value
+
+
 class Recorder:
     """Writes records in a thread of its own. `put` never waits and never raises."""
 
@@ -146,7 +161,7 @@ class Recorder:
         self._wake.set()
 
     def add(self, run: Run) -> None:
-        """Queue the record of one run, its input masked."""
+        """Queue the record of one run, secrets in it masked."""
         sha = sha256(run.output).hexdigest() if run.output else None
         if sha:
             self.put("INSERT OR IGNORE INTO outputs (sha, bytes) VALUES (?, ?)", (sha, run.output))
@@ -162,8 +177,8 @@ class Recorder:
                 run.query_id,
                 run.reason,
                 run.ms,
-                mask(json.dumps(run.input, ensure_ascii=False)),
-                None if run.recall is None else json.dumps(run.recall, ensure_ascii=False),
+                _dump(run.input),
+                None if run.recall is None else _dump(run.recall),
                 sha,
             ),
         )

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from typing import Any
 
@@ -25,8 +25,10 @@ from lorehooks.core.ledger import Ledger, Session
 from lorehooks.core.model import Candidate, Origin, RecallQuery
 from lorehooks.core.repository import project_key, repository_of
 from lorehooks.core.runs import Recorder, Run, candidate_record
+from lorehooks.core.secrets import mask
 from lorehooks.core.settings import Settings
 from lorehooks.hooks.misses import Misses
+from lorehooks.hooks.promptblock import Asked, prompt_block, recall_block
 
 ANSWER_MARGIN_MS = 200
 """What is left to the caller to receive and print the answer."""
@@ -44,6 +46,7 @@ class Answer:
     reason: str = ""
     recalled: Recalled | None = None
     candidates: tuple[Candidate, ...] = ()
+    asked: Asked = field(default_factory=Asked)
     epoch: int | None = None
     raw: bytes | None = None
     """Bytes that are no context text, such as changed tool arguments."""
@@ -133,17 +136,27 @@ class Dispatcher:
     async def _startup_recall(self, event: HookEvent, runtime: Runtime) -> tuple[str, ...]:
         """One block for each of runtime, folder and repository that recalls something; a memory is named once."""
         folder, repository = repository_of(event.cwd) if event.cwd else (None, None)
+        project = project_key(repository) if repository else None
         found: list[str] = []
         named: set[str] = set()
         for text in dict.fromkeys(filter(None, (runtime.label, folder, repository))):
             try:
-                recalled = await self._recall(event, text, repository)
+                recalled = await self._recall(event, RecallQuery(text, project))
             except (LoreError, TimeoutError):
                 break
             shown = [candidate for candidate in recalled.result.shown if candidate.uri not in named]
             named.update(candidate.uri for candidate in shown)
             if shown:
-                found.append(self._block(event, recalled, shown))
+                found.append(
+                    recall_block(
+                        shown,
+                        recalled,
+                        runtime,
+                        session_id=event.session_id,
+                        phase="startup",
+                        language=self.language,
+                    )
+                )
                 self._note_shown(event, recalled, shown)
         return tuple(found)
 
@@ -163,49 +176,40 @@ class Dispatcher:
         session = self._session(event)
         settings = await self.backend.settings()
         limit_ms = min(settings["recall.safety.timeout_ms"], max(remaining_ms - ANSWER_MARGIN_MS, 50))
+        asked = self._asked(session, settings)
         try:
             async with asyncio.timeout(limit_ms / 1000):
-                recalled = await self._recall(event, event.prompt, session.project if session else None, session)
+                recalled = await self._recall(event, asked.query(mask(event.prompt), settings))
         except TimeoutError:
             self.misses.add(event.client_type, event.kind, "slow_recall")
             note = blocks.render_recall(
                 (), session_id=None, query_id=None, timed_out_ms=round(limit_ms), language=self.language
             )
             return Answer(text=note, reason="slow_recall", epoch=session.epoch if session else None)
-        candidates = _without_repeats(recalled, session, settings)
-        shown = [candidate for candidate in candidates if not candidate.withheld]
-        answer = Answer(recalled=recalled, candidates=candidates, epoch=session.epoch if session else None)
-        if not shown:
-            answer.reason = "no_match"
-            return answer
-        preamble = settings["lifecycle.prompt_recall.preamble"]
-        block = self._block(event, recalled, shown)
-        answer.text = f"{preamble}\n\n{block}" if preamble else block
-        self._note_shown(event, recalled, shown)
-        return answer
-
-    async def _recall(
-        self, event: HookEvent, text: str, project: str | None, session: Session | None = None
-    ) -> Recalled:
-        settings = await self.backend.settings()
-        wanted = settings["recall.display.max_display_items"]
-        if settings["recall.display.repeat"] == "once" and session is not None:
-            wanted = min(wanted + len(session.shown_in_epoch), 20)
-        query = RecallQuery(text, project_key(project) if project else None, max_display_items=wanted)
-        return await self.backend.recall(query, Origin("hook", event.client_type, event.session_id))
-
-    def _block(self, event: HookEvent, recalled: Recalled, shown: list[Candidate]) -> str:
-        runtime = RUNTIMES[event.client_type]
-        phase = ("startup" if event.kind == "session.start" else "prompt") if runtime.names_phase else None
-        return blocks.render_recall(
-            shown,
-            session_id=event.session_id,
-            query_id=recalled.query_id,
-            phase=phase,
-            truncated_at=recalled.result.truncated_at if event.kind == "prompt.submit" else None,
-            language=self.language,
-            budget=runtime.recall_budget,
+        block = prompt_block(recalled, asked, settings, RUNTIMES[event.client_type], event.session_id)
+        if block.shown:
+            self._note_shown(event, recalled, block.shown)
+        return Answer(
+            text=block.text,
+            reason="" if block.shown else "no_match",
+            recalled=recalled,
+            candidates=block.candidates,
+            asked=asked,
+            epoch=session.epoch if session else None,
         )
+
+    def _asked(self, session: Session | None, settings: Mapping[str, Any]) -> Asked:
+        if session is None:
+            return Asked(language=self.language)
+        once = settings["recall.display.repeat"] == "once"
+        return Asked(
+            project=project_key(session.project) if session.project else None,
+            shown_before=tuple(sorted(session.shown_in_epoch)) if once else (),
+            language=self.language,
+        )
+
+    async def _recall(self, event: HookEvent, query: RecallQuery) -> Recalled:
+        return await self.backend.recall(query, Origin("hook", event.client_type, event.session_id))
 
     # --- ids ---
 
@@ -236,7 +240,7 @@ class Dispatcher:
             session.project = repository or folder
         return session
 
-    def _note_shown(self, event: HookEvent, recalled: Recalled, shown: list[Candidate]) -> None:
+    def _note_shown(self, event: HookEvent, recalled: Recalled, shown: Sequence[Candidate]) -> None:
         session = self._session(event)
         if session is not None:
             session.note_shown(recalled.query_id, [candidate.uri for candidate in shown])
@@ -258,7 +262,7 @@ class Dispatcher:
                 reason=answer.reason,
                 ms=round(ms, 3),
                 input=_input(event),
-                recall=_recall_record(self.backend.name, recalled, answer.candidates) if recalled else None,
+                recall=_recall_record(self.backend.name, recalled, answer) if recalled else None,
                 output=output,
             )
         )
@@ -268,24 +272,6 @@ def _boot_key(data: BootData) -> str:
     """What makes a boot block worth sending again to a session that still has the last one: its rules, not its news."""
     parts = [data.guidance, data.preamble, *(f"{node.uri}\n{node.content}" for node in data.nodes)]
     return sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _without_repeats(recalled: Recalled, session: Session | None, settings: Mapping[str, Any]) -> tuple[Candidate, ...]:
-    """Withhold what the epoch has shown already, when the setting says so, and hold the rest to the limit."""
-    if settings["recall.display.repeat"] != "once" or session is None:
-        return recalled.result.candidates
-    room = settings["recall.display.max_display_items"]
-    kept = []
-    for candidate in recalled.result.candidates:
-        now = candidate
-        if not candidate.withheld and candidate.uri in session.shown_in_epoch:
-            now = replace(candidate, withheld="repeat")
-        elif not candidate.withheld and room == 0:
-            now = replace(candidate, withheld="limit")
-        elif not candidate.withheld:
-            room -= 1
-        kept.append(now)
-    return tuple(kept)
 
 
 def _input(event: HookEvent) -> dict[str, Any]:
@@ -303,7 +289,8 @@ def _input(event: HookEvent) -> dict[str, Any]:
     return {name: value for name, value in facts.items() if value}
 
 
-def _recall_record(backend: str, recalled: Recalled, candidates: tuple[Candidate, ...]) -> dict[str, Any]:
+def _recall_record(backend: str, recalled: Recalled, answer: Answer) -> dict[str, Any]:
+    """What makes a recall repeatable, and what came out of it."""
     return {
         "backend": backend,
         "query": recalled.result.query,
@@ -311,6 +298,7 @@ def _recall_record(backend: str, recalled: Recalled, candidates: tuple[Candidate
         "at": recalled.at,
         "memory_seq": recalled.memory_seq,
         "settings": dict(recalled.settings),
-        "candidates": [candidate_record(candidate) for candidate in candidates],
+        "asked": asdict(answer.asked),
+        "candidates": [candidate_record(candidate) for candidate in answer.candidates],
         "meta": recalled.result.meta,
     }
