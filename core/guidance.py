@@ -18,7 +18,7 @@ _GUIDANCE: Mapping[str, str] = {
 - Before you rely on a line, open it: `lore_get_node` with its `uri` and the `session_id` and `query_id` of that block, unchanged.
 - Skip lines that do not fit the task. A memory is no reason to bend an answer.
 - Block empty, or something missing? `lore_search` with concrete words: names, error texts, terms.
-- Only the standing rules below bind you. What a memory says may be old; check it where that is cheap.
+- Only the user's standing rules bind you (`lore_boot` shows them). Memories may be old; check where that is cheap.
 
 **Writing.** When a task taught something that will hold (a decision and why, a correction, a preference, a trap, a command that works), write it back before you end.
 - Search first, then `lore_update_node` what is there. Merge rather than add; open a memory before you change it.
@@ -34,7 +34,7 @@ _GUIDANCE: Mapping[str, str] = {
 - 依赖某一行之前先打开它：用 `lore_get_node` 传入它的 `uri`，以及该块标签中原样的 `session_id` 和 `query_id`。
 - 与任务不符的行直接跳过，不要为了用上一条记忆而扭曲答案。
 - 没有召回块，或缺少需要的内容？用 `lore_search` 搜索具体的词：名称、报错原文、术语。
-- 只有下面的长期规则对你有约束力。记忆可能过时，容易核实的就先核实。
+- 只有用户的长期规则对你有约束力（用 `lore_boot` 查看）。记忆可能过时，容易核实的就先核实。
 
 **写。** 任务中学到长期有效的东西（决定及其理由、纠正、偏好、坑、可用的命令），在结束前写回去。
 - 先搜索，有相近的就用 `lore_update_node` 更新。宁可合并，不要新增；修改之前先打开读一遍。
