@@ -19,7 +19,7 @@ from lorehooks.installers import files, hosts
 from lorehooks.installers import receipt as receipts
 from lorehooks.installers.edits import Append, Delete, Edit, Put, Remove
 from lorehooks.installers.edits import Path as Way
-from lorehooks.installers.jsonedit import look_up
+from lorehooks.installers.jsondata import look_up
 from lorehooks.installers.jsontext import Plain, parse
 from lorehooks.installers.plan import (
     Context,

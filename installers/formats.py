@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from lorehooks.installers import jsonedit, jsontext
+from lorehooks.installers import jsondata, jsonedit, jsontext
 from lorehooks.installers.edits import Edit
 from lorehooks.installers.jsonedit import Edited
 from lorehooks.installers.jsontext import Dialect, Number, Plain
@@ -54,7 +54,7 @@ class JsonFormat:
         return jsonedit.snippet(edits)
 
     def contains(self, plain: Plain, edit: Edit) -> bool:
-        return jsonedit.contains(plain, edit)
+        return jsondata.contains(plain, edit)
 
     def same(self, one: Plain, other: Plain) -> bool:
         return _as_javascript(one) == _as_javascript(other)

@@ -32,7 +32,8 @@ class Context:
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Context:
         environment = dict(os.environ) if environment is None else environment
-        return cls(Home.from_environment(environment), Path(environment.get("HOME") or Path.home()), environment)
+        home = Home(Home.from_environment(environment).root.absolute())
+        return cls(home, Path(environment.get("HOME") or Path.home()), environment)
 
     def which(self, program: str) -> Path | None:
         return hosts.which(program, self.environment)

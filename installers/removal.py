@@ -16,7 +16,7 @@ from lorehooks.installers import receipt as receipts
 from lorehooks.installers.edits import describe
 from lorehooks.installers.files import digest
 from lorehooks.installers.formats import FORMATS
-from lorehooks.installers.jsonedit import normal
+from lorehooks.installers.jsondata import normal
 from lorehooks.installers.outcome import Outcome
 from lorehooks.installers.plan import Context, EditFile, Plan, RuntimeInstaller
 from lorehooks.installers.problem import RefusedError

@@ -1,0 +1,269 @@
+"""`lore install`, `lore update`, `lore uninstall`."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from lorehooks.clients import output
+from lorehooks.clients.command import Invocation, json_option, pass_invocation
+from lorehooks.clients.output import Column
+from lorehooks.clients.runtimes import RUNTIMES
+from lorehooks.core.errors import LoreError
+from lorehooks.installers import operations, receipt
+from lorehooks.installers.catalog import INSTALLERS
+from lorehooks.installers.operations import Runtime
+from lorehooks.installers.outcome import Outcome
+from lorehooks.installers.plan import Context, Question, RuntimeInstaller
+from lorehooks.installers.problem import RefusedError
+
+QUESTIONS: Mapping[str, Question] = {
+    question.key: question for installer in INSTALLERS.values() for question in installer.questions
+}
+VERBS = {
+    "planned": "would be changed",
+    "installed": "installed",
+    "updated": "updated",
+    "unchanged": "is up to date, nothing was changed",
+    "removed": "uninstalled",
+    "absent": "is not installed, nothing was changed",
+    "refused": "left as it was",
+    "failed": "failed",
+}
+
+
+def _question_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """One pair of flags for each question of any installer."""
+    for question in QUESTIONS.values():
+        flag = question.key.replace("_", "-")
+        command = click.option(f"--{flag}/--no-{flag}", question.key, default=None, help=question.text)(command)
+    return command
+
+
+runtimes_argument = click.argument("runtimes", metavar="[RUNTIME]...", nargs=-1, type=click.Choice(list(INSTALLERS)))
+dry_run_option = click.option("--dry-run", is_flag=True, help="Show the changes and host commands, and do nothing.")
+yes_option = click.option("--yes", "-y", is_flag=True, help="Ask nothing.")
+
+
+@click.command()
+@runtimes_argument
+@click.option("--all", "everything", is_flag=True, help="Every runtime that is found.")
+@dry_run_option
+@yes_option
+@_question_options
+@json_option
+@pass_invocation
+def install(
+    invocation: Invocation, /, runtimes: Sequence[str], everything: bool, dry_run: bool, yes: bool, **said: bool | None
+) -> int:
+    """Give agents their memory: hooks and tools. Without a name, list what is here."""
+    context = Context.from_environment()
+    if not runtimes and not everything:
+        return _list(invocation, operations.survey(context))
+    if everything:
+        runtimes = [each.name for each in operations.survey(context) if each.state != "absent"]
+        if not runtimes:
+            raise LoreError("No runtime was found on this machine", hint="lore install", code="not_present")
+    return _install(invocation, context, runtimes, dry_run=dry_run, yes=yes, said=said)
+
+
+@click.command()
+@runtimes_argument
+@dry_run_option
+@json_option
+@pass_invocation
+def update(invocation: Invocation, runtimes: Sequence[str], dry_run: bool) -> int:
+    """Bring installed runtimes up to date with this release. Answers given at installation are kept."""
+    context = Context.from_environment()
+    installed = [each.runtime for each in receipt.installed(context.home)]
+    missing = [name for name in runtimes if name not in installed]
+    if missing:
+        raise LoreError(f"{missing[0]} is not installed", hint=f"lore install {missing[0]}", code="not_installed")
+    if not installed:
+        raise LoreError("No runtime is installed", hint="lore install", code="not_installed")
+    return _install(invocation, context, runtimes or installed, dry_run=dry_run, yes=True, said={})
+
+
+@click.command()
+@runtimes_argument
+@click.option("--all", "everything", is_flag=True, help="Every runtime that is installed.")
+@dry_run_option
+@yes_option
+@click.option(
+    "--purge-memory", is_flag=True, help="Afterwards delete the memory itself. Asks for its folder to be typed."
+)
+@json_option
+@pass_invocation
+def uninstall(
+    invocation: Invocation, runtimes: Sequence[str], everything: bool, dry_run: bool, yes: bool, purge_memory: bool
+) -> int:
+    """Take agents' hooks and tools out again. The memory itself stays."""
+    context = Context.from_environment()
+    if everything:
+        runtimes = [name for name in INSTALLERS if name in {each.runtime for each in receipt.installed(context.home)}]
+    if not runtimes and not everything:
+        raise click.UsageError("Name the runtimes to take out, or say --all.")
+    if everything and not dry_run and not yes and _is_interactive(invocation):
+        click.confirm(f"Take the memory out of {', '.join(runtimes) or 'nothing'}?", abort=True, err=True)
+    outcomes = [operations.uninstall(context, name, dry_run=dry_run) for name in runtimes]
+    notes = []
+    if not dry_run and operations.finish_removal(context.home):
+        notes.append("The service was ended; the memory stays.")
+    code = _report(invocation, outcomes, notes)
+    if purge_memory and not dry_run and code == 0:
+        _purge(invocation, context)
+    return code
+
+
+def _install(
+    invocation: Invocation,
+    context: Context,
+    names: Sequence[str],
+    *,
+    dry_run: bool,
+    yes: bool,
+    said: Mapping[str, bool | None],
+) -> int:
+    interactive = not yes and not dry_run and _is_interactive(invocation)
+
+    def ask(installer: RuntimeInstaller, context: Context) -> dict[str, bool]:
+        noted = context.receipt.answers if context.receipt else {}
+        answers = {}
+        for question in installer.questions:
+            given = said.get(question.key)
+            given = noted.get(question.key) if given is None else given
+            if given is None and interactive:
+                given = click.confirm(question.text, default=False, err=True)
+            if given is not None:
+                answers[question.key] = given
+        return answers
+
+    outcomes = [operations.install(context, name, ask, dry_run=dry_run) for name in names]
+    notes = []
+    if not dry_run and any(outcome.ok for outcome in outcomes):
+        notes = list(filter(None, [operations.finish(context.home)]))
+    return _report(invocation, outcomes, notes)
+
+
+def _is_interactive(invocation: Invocation) -> bool:
+    return not invocation.as_json and sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def _list(invocation: Invocation, found: Sequence[Runtime]) -> int:
+    if invocation.as_json:
+        output.say_json({"runtimes": [_row(each) for each in found]})
+        return 0
+    columns = (Column("runtime"), Column("program", elastic=True), Column("state"), Column("next", elastic=True))
+    output.say_table(columns, [(each.name, _program(each), each.state, _next(each)) for each in found])
+    return 0
+
+
+def _row(runtime: Runtime) -> dict[str, Any]:
+    noted = runtime.receipt
+    return {
+        "runtime": runtime.name,
+        "title": runtime.title,
+        "state": runtime.state,
+        **asdict(runtime.detection),
+        "lorehooks": noted.lorehooks if noted else None,
+        "installed_at": noted.installed_at if noted else None,
+    }
+
+
+def _program(runtime: Runtime) -> str:
+    found = runtime.detection
+    if found.program is not None:
+        return found.version or str(found.program)
+    return f"{found.folder}, without its program" if found.present else "-"
+
+
+def _next(runtime: Runtime) -> str:
+    match runtime.state:
+        case "installed":
+            return f"lore uninstall {runtime.name}"
+        case "interrupted":
+            return f"lore install {runtime.name} to finish, lore uninstall {runtime.name} to take back"
+        case "too old":
+            return runtime.detection.problem
+        case "found":
+            return f"lore install {runtime.name}"
+    return ""
+
+
+def _report(invocation: Invocation, outcomes: Sequence[Outcome], notes: Sequence[str]) -> int:
+    """Print outcomes; answers the exit code."""
+    if invocation.as_json:
+        output.say_json({"outcomes": [_as_json(outcome) for outcome in outcomes], "notes": list(notes)})
+    else:
+        for outcome in outcomes:
+            _say(outcome)
+        for text in notes:
+            output.note(text)
+    return 0 if all(outcome.ok for outcome in outcomes) else 1
+
+
+def _as_json(outcome: Outcome) -> dict[str, Any]:
+    problem = outcome.problem
+    said: dict[str, Any] = {
+        "runtime": outcome.runtime,
+        "status": outcome.status,
+        "changes": outcome.changes,
+        "stays": outcome.stays,
+        "notes": outcome.notes,
+    }
+    if outcome.diffs:
+        said["diff"] = "".join(_diff(*each) for each in outcome.diffs)
+    if problem is not None:
+        said["error"] = {"code": problem.code, "message": problem.message, "hint": problem.hint}
+        if isinstance(problem, RefusedError):
+            said["error"] |= {"path": str(problem.path), "line": problem.line, "column": problem.column}
+            said["error"]["snippet"] = problem.snippet
+    return said
+
+
+def _say(outcome: Outcome) -> None:
+    title = RUNTIMES[outcome.runtime].label
+    output.say(f"{title}: {VERBS[outcome.status]}", bold=True)
+    for text in outcome.changes:
+        output.say(f"  {text}")
+    for each in outcome.diffs:
+        for line in _diff(*each).splitlines():
+            output.say(line, fg={"+": "green", "-": "red"}.get(line[:1]))
+    for text in outcome.stays:
+        output.say(f"  stays: {text}", fg="yellow")
+    for text in outcome.notes:
+        output.say(f"  {text}")
+    if outcome.problem is not None:
+        output.note(f"Error: {outcome.problem}", fg="red")
+        if isinstance(outcome.problem, RefusedError) and outcome.problem.snippet:
+            output.note(f"To add it by hand:\n{outcome.problem.snippet}")
+
+
+def _diff(path: Path, old: bytes, new: bytes) -> str:
+    before, after = (content.decode("utf-8", "replace").splitlines() for content in (old, new))
+    return "\n".join(difflib.unified_diff(before, after, str(path), f"{path} (after)", lineterm="")) + "\n"
+
+
+def _purge(invocation: Invocation, context: Context) -> None:
+    """Delete the memory after its folder was typed. There is no flag for that: it cannot be undone."""
+    memory = operations.memory_of(context.home)
+    megabytes = memory.size / 1e6
+    if not _is_interactive(invocation):
+        raise LoreError(
+            f"The memory in {memory.folder} ({megabytes:.1f} MB) is deleted only on a typed word at a terminal",
+            hint=f"delete {memory.folder} yourself",
+            code="not_confirmed",
+        )
+    output.note(f"This deletes every memory in {memory.folder} ({megabytes:.1f} MB) for good.", fg="red")
+    if click.prompt("Type the folder's full path to go on", err=True, default="", show_default=False) != str(
+        memory.folder
+    ):
+        raise LoreError("That is not the folder, so the memory stays", code="not_confirmed")
+    operations.purge(memory)
+    output.say(f"Deleted {memory.folder}")
