@@ -1,7 +1,8 @@
 """The memory in this process: the SQLite store with its recall index kept in step.
 
 All methods run on the event loop. Reads and recall take a few milliseconds and run there; a write waits for the disk and
-runs in a thread, and its changes reach the index when it is back on the loop, so that the index has one writer.
+runs in a thread, and its changes reach the index when it is back on the loop, so that the index has one writer. What the
+Lore API and a person's console ask for beyond hooks and tools is in `clients.console`.
 """
 
 from __future__ import annotations
@@ -9,10 +10,12 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from lorehooks.clients.backend import Recalled
+from lorehooks.clients.live_index import LiveIndex
 from lorehooks.core import guidance as guidance_texts
 from lorehooks.core import uri as uris
 from lorehooks.core import writes
@@ -21,13 +24,13 @@ from lorehooks.core.clock import from_iso, to_iso
 from lorehooks.core.history import rollback
 from lorehooks.core.index import RecallIndex
 from lorehooks.core.model import (
+    Candidate,
     Change,
     Node,
     NodeDraft,
     NodePatch,
     Origin,
     RecallQuery,
-    View,
     WriteResult,
     boot_uris_for,
 )
@@ -37,13 +40,9 @@ from lorehooks.core.runs import Opened, Recorder, Shown
 from lorehooks.core.search import near_duplicate, search, snippet
 from lorehooks.core.store import Store
 from lorehooks.core.tool_backend import ChildLine, DomainLine, NodeView, SearchHit, SearchMode, UseKind
-from lorehooks.core.vectors import SqliteVectorCache
-from lorehooks.core.views import rule_views, signature
 
 _SNIPPET = 100
 _RECALLS_KEPT = 10_000
-_SLICE = 32
-"""Texts embedded in one go: a prompt that comes meanwhile waits a few milliseconds for them."""
 
 
 class EmbeddedBackend:
@@ -63,41 +62,27 @@ class EmbeddedBackend:
         self.store = store
         self.recorder = recorder
         self.language = language
-        self.index = RecallIndex()
-        self.ready = asyncio.Event()
-        self.last_seq = 0
+        self.live = LiveIndex(store)
+        self.last_seq = store.counts()["last_event"]
         self._on_change = on_change
-        self._waiting: list[Change] = []
+        self._writing = asyncio.Lock()
+        """Held until a write has reached the index: `last_seq` never names an event that recall has not seen."""
+        self._background: set[asyncio.Task[None]] = set()
         self._recalls: OrderedDict[str, Shown] = OrderedDict()
+
+    @property
+    def index(self) -> RecallIndex:
+        """The index as it is now; a rebuild replaces it."""
+        return self.live.index
+
+    @property
+    def ready(self) -> asyncio.Event:
+        """Set once the index holds every memory."""
+        return self.live.ready
 
     async def load(self) -> None:
         """Fill the index from the store, then give it vectors. Answers become complete as this goes on."""
-        self.index = await asyncio.to_thread(self._build_index)
-        for change in self._waiting:
-            self._apply(change)
-        self._waiting.clear()
-        self.last_seq = self.store.counts()["last_event"]
-        self.ready.set()
-        if self.store.settings["embedding.provider"] == "builtin":
-            from lorehooks.core.embeddings import load_builtin  # takes a while, and memory
-
-            embedder = await asyncio.to_thread(load_builtin)
-            if embedder is not None:
-                self.index.attach_embedder(embedder, SqliteVectorCache(self.store.database))
-                await self.embed_pending()
-
-    def _build_index(self) -> RecallIndex:
-        index = RecallIndex()
-        refined = self.store.refined_views()
-        for node in self.store.nodes():
-            index.put(node, _views(node, refined.get(node.uuid, [])))
-        return index
-
-    async def embed_pending(self) -> None:
-        """Compute missing vectors in small slices, so that recall goes on in between."""
-        while self.index.pending():
-            self.index.embed_some(_SLICE)
-            await asyncio.sleep(0)
+        await self.live.load()
 
     # --- reading ---
 
@@ -124,7 +109,7 @@ class EmbeddedBackend:
     async def get_node(self, uri: str, *, nav_only: bool = False) -> NodeView:
         parsed = uris.parse(uri)
         children = tuple(
-            ChildLine(child.uri, child.priority, snippet(child.content, _SNIPPET))
+            ChildLine(child.uri, child.priority, snippet(child.content, "", _SNIPPET))
             for child in self.store.children(parsed)
         )
         if not parsed.path:
@@ -143,26 +128,24 @@ class EmbeddedBackend:
     async def search(
         self, query: str, *, mode: SearchMode, domain: str | None, limit: int, content_limit: int
     ) -> Sequence[SearchHit]:
-        await self.ready.wait()
-        found = search(
-            self.index,
-            query,
-            mode=mode,
-            domain=domain,
-            limit=limit,
-            settings=self.store.settings,
-            now=self.store.clock(),
-        )
         hits = []
-        for rank, candidate in enumerate(found):
-            node = self.store.node_by_uuid(candidate.uuid)
-            if node is None:
-                continue
+        for rank, (candidate, node) in enumerate(await self.find(query, mode=mode, domain=domain, limit=limit)):
             content = node.content if rank < content_limit else None
-            hits.append(
-                SearchHit(node.uri, node.priority, candidate.score, candidate.cues, snippet(node.content), content)
-            )
+            piece = snippet(node.content, query)
+            hits.append(SearchHit(node.uri, node.priority, candidate.score, candidate.cues, piece, content))
         return hits
+
+    async def find(
+        self, query: str, *, mode: SearchMode, domain: str | None, limit: int
+    ) -> list[tuple[Candidate, Node]]:
+        """What `search` finds, with every signal and the whole memory."""
+        await self.ready.wait()
+        settings = self.store.settings
+        found = search(
+            self.index, query, mode=mode, domain=domain, limit=limit, settings=settings, now=self.store.clock()
+        )
+        with_nodes = ((candidate, self.store.node_by_uuid(candidate.uuid)) for candidate in found)
+        return [(candidate, node) for candidate, node in with_nodes if node is not None]
 
     async def domains(self) -> Sequence[DomainLine]:
         return [DomainLine(name, count) for name, count in self.store.domains()]
@@ -171,13 +154,18 @@ class EmbeddedBackend:
         await self.ready.wait()
         settings = self.store.settings
         at = to_iso(self.store.clock())
-        result = recall(self.index, query, settings, from_iso(at))
+        result = replace(recall(self.index, query, settings, from_iso(at)), meta=self._vectors())
         query_id = str(uuid.uuid4())
         shown = tuple(candidate.uri for candidate in result.shown)
         self._recalls[query_id] = Shown(origin.client_type, origin.session_id, shown)
         if len(self._recalls) > _RECALLS_KEPT:
             self._recalls.popitem(last=False)
         return Recalled(query_id, result, settings.changed, self.last_seq, at)
+
+    def _vectors(self) -> dict[str, object]:
+        """Which model's vectors recall had, and how many texts had none yet: replay must know both."""
+        embedder = self.index.vectors.embedder
+        return {"profile": embedder.profile if embedder else None, "pending": self.index.pending()}
 
     # --- writing ---
 
@@ -209,11 +197,14 @@ class EmbeddedBackend:
     async def set_settings(self, values: Mapping[str, object | None], origin: Origin) -> None:
         """Set or reset several settings of the memory at once; see `core.writes`."""
         await asyncio.to_thread(writes.set_settings, self.store, values, origin)
+        self.last_seq = self.store.counts()["last_event"]
+        if any(key.startswith("embedding.") for key in values):
+            self._in_background(self.live.choose_embedder())
         self._on_change()
 
     async def mark_used(self, *, uri: str, how: UseKind, query_id: str | None, session_id: str | None) -> bool:
         at = to_iso(self.store.clock())
-        shown = (self._recalls.get(query_id) or self.recorder.shown(query_id)) if query_id else None
+        shown = self._shown(query_id) if query_id else None
         client_type = shown.client_type if shown else None
         self.recorder.opened(Opened(at, client_type, session_id, query_id, uri, how))
         node = self.store.node(uris.parse(uri))
@@ -225,41 +216,55 @@ class EmbeddedBackend:
         await asyncio.to_thread(writes.mark_used, self.store, query_id, [node], how, origin)
         return True
 
+    async def mark_many(self, query_id: str, addresses: Sequence[str], origin: Origin) -> int:
+        """Note that memories of one recall were used; without addresses, all that it showed. Answers the new marks.
+
+        An unknown query, and an address that it did not show, count for nothing.
+        """
+        shown = self._shown(query_id)
+        if shown is None:
+            return 0
+        wanted = dict.fromkeys(str(uris.parse(text)) for text in addresses) if addresses else shown.uris
+        found = (self.store.node(uris.parse(uri)) for uri in wanted if uri in shown.uris)
+        nodes = [node for node in found if node is not None]
+        at = to_iso(self.store.clock())
+        for node in nodes:
+            self.recorder.opened(Opened(at, origin.client_type, origin.session_id, query_id, node.uri, "passed"))
+        return await asyncio.to_thread(writes.mark_used, self.store, query_id, nodes, "passed", origin)
+
     async def close(self) -> None:
+        for task in self._background:
+            task.cancel()
+        await asyncio.gather(*self._background, return_exceptions=True)
+        await self.live.flush()
         self.store.close()
 
-    async def _write(self, verb: Callable[[], WriteResult]) -> WriteResult:
-        result = await asyncio.to_thread(verb)
-        for change in result.changes:
-            if self.ready.is_set():
-                self._apply(change)
-            else:
-                self._waiting.append(change)
+    def changed(self, changes: Sequence[Change]) -> None:
+        """Tell the index, and whoever listens, what a write did. On the event loop."""
+        self.live.apply(changes)
         self.last_seq = self.store.counts()["last_event"]
-        if self.ready.is_set():
-            self.index.embed_some(_SLICE)
+        self._in_background(self.live.flush())
         self._on_change()
-        return result
 
-    def _apply(self, change: Change) -> None:
-        if change.after is None:
-            if change.before is not None:
-                self.index.remove(change.before.uuid)
-        else:
-            refined = self.store.refined_views_of(change.after.uuid)
-            self.index.put(change.after, _views(change.after, refined))
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    def _shown(self, query_id: str) -> Shown | None:
+        return self._recalls.get(query_id) or self.recorder.shown(query_id)
+
+    async def _write(self, verb: Callable[[], WriteResult]) -> WriteResult:
+        async with self._writing:
+            result = await asyncio.to_thread(verb)
+            self.changed(result.changes)
+        return result
 
     async def _close_nodes(self, draft: NodeDraft) -> list[str]:
         if not self.ready.is_set():
             return []
         near = near_duplicate(self.index, draft.content, draft.glossary, None)
         return [f"{uri} says nearly the same: update it instead of keeping two memories" for uri, _ in near[:1]]
-
-
-def _views(node: Node, refined: Sequence[tuple[View, str]]) -> Sequence[View]:
-    """A model's views where they were written for the node as it is now, else those by rule."""
-    current = [view for view, written_for in refined if written_for == signature(node)]
-    return current or rule_views(node)
 
 
 def _with_warnings(result: WriteResult, warnings: Sequence[str]) -> WriteResult:

@@ -1,0 +1,167 @@
+"""The recall index of a running service: filled at start, kept in step with each write, built anew beside itself.
+
+Everything here runs on the event loop in slices of a few milliseconds, so that a prompt that comes meanwhile waits for
+one slice and not for the whole; the index has one thread that reads and writes it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from lorehooks.core.embeddings import Embedder, VectorCache
+from lorehooks.core.index import RecallIndex
+from lorehooks.core.model import Change, Node, View
+from lorehooks.core.store import Store
+from lorehooks.core.vector_cache import SqliteVectorCache
+from lorehooks.core.views import rule_views, signature
+
+_SLICE_SECONDS = 0.003
+_EMBED_AT_ONCE = 16
+"""Texts embedded between two looks at the clock."""
+
+Progress = Callable[[int, int], None]
+"""Called with how many memories are done, and of how many."""
+
+
+def _no_progress(done: int, total: int) -> None:
+    del done, total
+
+
+class LiveIndex:
+    """`index` answers at any time; `ready` is set once it holds every memory, before or without the embedding model."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.index = RecallIndex()
+        self.ready = asyncio.Event()
+        self.cache = _WriteBehind(SqliteVectorCache(store.database))
+        self._embedder: Embedder | None = None
+        self._building = asyncio.Lock()
+        self._missed: list[Change] | None = None
+        """Changes since a new index began to be built, which it gets before it takes over."""
+
+    @property
+    def embedder(self) -> Embedder | None:
+        """The model in use; None before it is loaded, where there is none, and when it is switched off."""
+        return self._embedder
+
+    async def load(self) -> None:
+        """Fill the index from the store, then give it the model. Answers become complete as this goes on."""
+        await self.rebuild()
+        self.ready.set()
+        await self.choose_embedder()
+
+    async def choose_embedder(self) -> None:
+        """Follow the setting of where vectors come from. A change of model builds a new index beside the old one."""
+        wanted: Embedder | None = None
+        if self.store.settings["embedding.provider"] == "builtin":
+            from lorehooks.core.embeddings import load_builtin  # takes a while, and memory
+
+            wanted = self._embedder or await asyncio.to_thread(load_builtin)
+        if wanted is self._embedder:
+            return
+        first = self._embedder is None
+        self._embedder = wanted
+        if first and wanted is not None:
+            self.index.attach_embedder(wanted, self.cache)
+            await self._embed(self.index)
+        else:
+            await self.rebuild()
+
+    async def rebuild(self, progress: Progress = _no_progress) -> int:
+        """Build the index again from the store and switch to it when it is complete. Answers how many memories it has."""
+        async with self._building:
+            fresh = RecallIndex()
+            if self._embedder is not None:
+                fresh.attach_embedder(self._embedder, self.cache)
+            self._missed = []
+            try:
+                nodes, refined = await asyncio.to_thread(self._read)
+                clock = _Slices()
+                for done, node in enumerate(nodes, start=1):
+                    fresh.put(node, _views(node, refined.get(node.uuid, [])))
+                    if await clock.pause():
+                        progress(done, len(nodes))
+                await self._embed(fresh)
+                for change in self._missed:
+                    self._apply_to(fresh, change)
+                self.index = fresh
+            finally:
+                self._missed = None
+            progress(len(nodes), len(nodes))
+            return len(fresh)
+
+    def apply(self, changes: Sequence[Change]) -> None:
+        """Bring the index up to date with a write."""
+        for change in changes:
+            self._apply_to(self.index, change)
+            if self._missed is not None:
+                self._missed.append(change)
+        if changes:
+            self.index.embed_some(_EMBED_AT_ONCE)
+
+    def views_of(self, node: Node) -> Sequence[View]:
+        """The views a node is recalled by: a model's where they were written for it as it is now, else those by rule."""
+        return _views(node, self.store.refined_views_of(node.uuid))
+
+    async def flush(self) -> None:
+        """Write down vectors that were computed since the last time."""
+        await asyncio.to_thread(self.cache.flush)
+
+    def _read(self) -> tuple[list[Node], dict[str, list[tuple[View, str]]]]:
+        return list(self.store.nodes()), self.store.refined_views()
+
+    def _apply_to(self, index: RecallIndex, change: Change) -> None:
+        if change.after is not None:
+            index.put(change.after, self.views_of(change.after))
+        elif change.before is not None:
+            index.remove(change.before.uuid)
+
+    async def _embed(self, index: RecallIndex) -> None:
+        clock = _Slices()
+        while index.pending() and index.embed_some(_EMBED_AT_ONCE):
+            await clock.pause()
+        await self.flush()
+
+
+class _WriteBehind:
+    """A vector cache whose writes wait for `flush`, so that a locked database never holds up the event loop."""
+
+    def __init__(self, cache: VectorCache) -> None:
+        self._cache = cache
+        self._unsaved: dict[str, dict[bytes, bytes]] = {}
+
+    def get_many(self, profile: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        unsaved = self._unsaved.get(profile, {})
+        found = {key: unsaved[key] for key in keys if key in unsaved}
+        return found | self._cache.get_many(profile, [key for key in keys if key not in found])
+
+    def put_many(self, profile: str, rows: Mapping[bytes, bytes]) -> None:
+        self._unsaved.setdefault(profile, {}).update(rows)
+
+    def flush(self) -> None:
+        """Write what was put since the last time. May run in another thread."""
+        for profile in list(self._unsaved):
+            self._cache.put_many(profile, self._unsaved.pop(profile))
+
+
+class _Slices:
+    """Gives the event loop a turn whenever a slice is used up."""
+
+    def __init__(self) -> None:
+        self._until = time.perf_counter() + _SLICE_SECONDS
+
+    async def pause(self) -> bool:
+        """Whether it was time to pause."""
+        if time.perf_counter() < self._until:
+            return False
+        await asyncio.sleep(0)
+        self._until = time.perf_counter() + _SLICE_SECONDS
+        return True
+
+
+def _views(node: Node, refined: Sequence[tuple[View, str]]) -> Sequence[View]:
+    current = [view for view, written_for in refined if written_for == signature(node)]
+    return current or rule_views(node)
