@@ -6,17 +6,24 @@ One writer at a time (a lock in this process, `BEGIN IMMEDIATE` against others);
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 import threading
+import time
+import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+from urllib.parse import quote
 
 from lorehooks.core.errors import StorageError
 
 BUSY_TIMEOUT_MS = 1_500
 """A write waits this long for another process. Below the prompt limit, so that a locked file never costs more than it."""
+
+_OPEN_PATIENCE_S = 5.0
+"""Several programs that create one database at once get in each other's way for a moment, whatever the busy timeout."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +32,27 @@ class Migration:
 
     name: str
     script: str
+
+    def statements(self) -> Iterator[str]:
+        """The script's statements one by one, since `executescript` would commit in between."""
+        statement = ""
+        for piece in self.script.split(";"):
+            statement += f"{piece};"
+            if sqlite3.complete_statement(statement):
+                if statement.strip(" \t\r\n;"):
+                    yield statement
+                statement = ""
+
+
+class _Reader:
+    """One thread's connection for reading; closed when the thread ends, so that short-lived threads leave nothing open."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+
+    def __del__(self) -> None:
+        with contextlib.suppress(sqlite3.Error):
+            self.connection.close()
 
 
 class Database:
@@ -40,92 +68,212 @@ class Database:
     ) -> None:
         """Open or create the file and bring it to the newest schema.
 
-        A database newer than the code opens read-only (`read_only` is then true). Raises StorageError when the file is
-        no database, cannot be opened, or cannot be created.
+        A database newer than the code, and one that this user may not write, opens read-only (`read_only` is then true).
+        Raises StorageError when the file is no database, cannot be opened, or cannot be created.
         """
         self.path = path
-        self.read_only = False
+        self._quoted = quote(os.fsencode(path.absolute()))
         self._durability = durability
         self._busy_timeout_ms = busy_timeout_ms
         self._local = threading.local()
         self._write_lock = threading.Lock()
-        self._opened: list[sqlite3.Connection] = []
+        self._writing_thread: int | None = None
+        self._readers: weakref.WeakSet[_Reader] = weakref.WeakSet()
+        self._closed = False
+        self._refusal: StorageError | None = None
+        self._immutable = False
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._writer = self._connect()
-            self._migrate(migrations)
+            if path.exists() and not _writable(path):
+                self._refusal = StorageError(
+                    f"{path} is open for reading only: this user may not write it",
+                    hint=f"give it back: chown -R \"$USER\" '{path.parent}' && chmod -R u+rwX '{path.parent}'",
+                    code="database_read_only",
+                )
+            self._writer = self._connect_patiently()
+            try:
+                self._migrate(migrations)
+            except BaseException:
+                self._writer.close()
+                raise
         except (OSError, sqlite3.Error) as error:
             raise _storage_error(path, error) from error
 
+    @property
+    def read_only(self) -> bool:
+        """Whether writes are refused: the file is newer than this code, or this user may not write it."""
+        return self._refusal is not None
+
+    def _connect_patiently(self) -> sqlite3.Connection:
+        give_up = time.monotonic() + _OPEN_PATIENCE_S
+        while True:
+            try:
+                return self._connect()
+            except sqlite3.OperationalError as error:
+                if not _is_busy(error) or time.monotonic() > give_up:
+                    raise
+            time.sleep(0.02)
+
     def _connect(self) -> sqlite3.Connection:
+        if self._refusal is not None and self._refusal.code == "database_read_only":
+            return self._connect_read_only()
         if not self.path.exists():
             self.path.touch(mode=0o600)
+        connection = self._open(f"file:{self._quoted}")
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute(f"PRAGMA synchronous = {self._durability}")
+            if self._durability == "FULL":
+                connection.execute("PRAGMA fullfsync = ON")  # macOS: fsync alone leaves the bytes in the drive's cache
+            connection.execute("PRAGMA foreign_keys = ON")
+            connection.execute("PRAGMA secure_delete = ON")  # what `lore forget` removes leaves no bytes in free pages
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _connect_read_only(self) -> sqlite3.Connection:
+        """Without the right to write, SQLite can read a WAL database only beside its WAL, or as one that never changes."""
+        for mode in ("immutable=1",) if self._immutable else ("mode=ro", "immutable=1"):
+            connection = self._open(f"file:{self._quoted}?{mode}")
+            try:
+                connection.execute("SELECT count(*) FROM sqlite_master")
+            except sqlite3.Error as error:
+                connection.close()
+                if mode == "immutable=1" or _primary(error) not in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN}:
+                    raise
+                self._immutable = True
+                continue
+            return connection
+        raise AssertionError  # the loop returns or raises
+
+    def _open(self, address: str) -> sqlite3.Connection:
         connection = sqlite3.connect(
-            self.path, isolation_level=None, check_same_thread=False, timeout=self._busy_timeout_ms / 1000
+            address, uri=True, isolation_level=None, check_same_thread=False, timeout=self._busy_timeout_ms / 1000
         )
         connection.row_factory = sqlite3.Row
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute(f"PRAGMA synchronous = {self._durability}")
-        connection.execute("PRAGMA foreign_keys = ON")
-        connection.execute("PRAGMA secure_delete = ON")  # what `lore forget` removes leaves no bytes in free pages
-        self._opened.append(connection)
         return connection
 
     def _migrate(self, migrations: Sequence[Migration]) -> None:
-        version = self._writer.execute("PRAGMA user_version").fetchone()[0]
-        if version > len(migrations):
-            self.read_only = True
-            return
-        if version == len(migrations):
+        newest = len(migrations)
+        version = _schema_version(self._writer)
+        if version > newest:
+            self._refusal = StorageError(
+                f"{self.path} was written by a newer release of lorehooks and is open for reading only",
+                hint="pip install --upgrade lorehooks",
+                code="database_newer",
+            )
+        if version >= newest or self._refusal is not None:
             return
         with self.write() as connection:
-            version = connection.execute("PRAGMA user_version").fetchone()[0]  # another process may have been quicker
+            version = _schema_version(connection)  # another process may have been quicker
+            if version >= newest:
+                return
             if version == 0:
                 connection.execute(
                     "CREATE TABLE migrations (version INTEGER PRIMARY KEY, name TEXT NOT NULL, at TEXT NOT NULL"
                     " DEFAULT (strftime('%Y-%m-%dT%H:%M:%fZ', 'now')))"
                 )
             for number, step in enumerate(migrations[version:], start=version + 1):
-                for statement in step.script.split(";"):
-                    if statement.strip():
-                        connection.execute(statement)
+                for statement in step.statements():
+                    connection.execute(statement)
                 connection.execute("INSERT INTO migrations (version, name) VALUES (?, ?)", (number, step.name))
-            connection.execute(f"PRAGMA user_version = {len(migrations)}")
+            connection.execute(f"PRAGMA user_version = {newest}")
 
     @property
     def read(self) -> sqlite3.Connection:
-        """This thread's connection for reading. Sees each committed write."""
-        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
-        if connection is None:
-            connection = self._local.connection = self._connect()
-        return connection
+        """This thread's connection for reading. Sees each committed write.
+
+        A cursor that is not read to its end keeps the thread's connection at the state it began with: prefer `query`.
+        """
+        reader: _Reader | None = getattr(self._local, "reader", None)
+        if reader is None:
+            if self._closed:
+                raise StorageError(f"{self.path} is closed")
+            try:
+                reader = self._local.reader = _Reader(self._connect())
+            except (OSError, sqlite3.Error) as error:
+                raise _storage_error(self.path, error) from error
+            reader.connection.execute("PRAGMA query_only = ON")
+            self._readers.add(reader)
+        return reader.connection
+
+    def query(self, statement: str, arguments: Sequence[object] = ()) -> list[sqlite3.Row]:
+        """All rows of a reading statement. Raises StorageError."""
+        try:
+            return self.read.execute(statement, arguments).fetchall()
+        except sqlite3.Error as error:
+            raise _storage_error(self.path, error) from error
+
+    @contextlib.contextmanager
+    def snapshot(self) -> Iterator[sqlite3.Connection]:
+        """This thread's reading connection, held at one state of the database until the end of the block."""
+        connection = self.read
+        connection.execute("BEGIN")
+        try:
+            yield connection
+        finally:
+            with contextlib.suppress(sqlite3.Error):
+                connection.execute("COMMIT")
 
     @contextlib.contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
         """One transaction: committed at the end of the block, rolled back on any exception.
 
-        Raises StorageError when the database is read-only, locked by another process, or the disk refuses.
+        Raises StorageError when the database is read-only, locked by another process, or the disk refuses, and
+        sqlite3.IntegrityError as it is.
         """
-        if self.read_only:
-            raise StorageError(
-                f"{self.path} was written by a newer release of lorehooks and is open for reading only",
-                hint="pip install --upgrade lorehooks",
-                code="database_newer",
-            )
-        with self._write_lock:
+        with self._exclusive():
             try:
                 self._writer.execute("BEGIN IMMEDIATE")
                 try:
                     yield self._writer
                     self._writer.execute("COMMIT")
                 except BaseException:
-                    if self._writer.in_transaction:
-                        self._writer.execute("ROLLBACK")
+                    with contextlib.suppress(sqlite3.Error):  # a full disk has rolled back by itself
+                        if self._writer.in_transaction:
+                            self._writer.execute("ROLLBACK")
                     raise
             except sqlite3.IntegrityError:
                 raise
             except sqlite3.Error as error:
                 raise _storage_error(self.path, error) from error
+
+    @contextlib.contextmanager
+    def _exclusive(self) -> Iterator[None]:
+        if self._refusal is not None:
+            raise StorageError(self._refusal.message, hint=self._refusal.hint, code=self._refusal.code)
+        if self._writing_thread == threading.get_ident():
+            raise RuntimeError("a write inside a write of the same thread would wait for itself")
+        with self._write_lock:
+            if self._closed:
+                raise StorageError(f"{self.path} is closed")
+            self._writing_thread = threading.get_ident()
+            try:
+                yield
+            finally:
+                self._writing_thread = None
+
+    def compact(self) -> None:
+        """Write the file anew from what it holds and empty the WAL, so that nothing deleted is left in a byte of either.
+
+        Raises StorageError, with code `database_locked` while another program still reads the old state.
+        """
+        with self._exclusive():
+            try:
+                self._writer.execute("VACUUM")
+                busy = True
+                give_up = time.monotonic() + self._busy_timeout_ms / 1000
+                while busy and time.monotonic() < give_up:
+                    (busy, _, _) = self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            except sqlite3.Error as error:
+                raise _storage_error(self.path, error) from error
+        if busy:
+            raise StorageError(
+                f"{self.path}-wal still holds old bytes, since another program reads them",
+                hint="end that program, then repeat the command",
+                code="database_locked",
+            )
 
     def check(self) -> list[str]:
         """What SQLite finds wrong with the file; empty when it is sound."""
@@ -136,23 +284,59 @@ class Database:
         return [row[0] for row in rows if row[0] != "ok"]
 
     def close(self) -> None:
-        for connection in self._opened:
+        """Let go of the file. A write that is under way is finished first."""
+        with self._write_lock:
+            self._closed = True
+            for reader in list(self._readers):
+                with contextlib.suppress(sqlite3.Error):
+                    reader.connection.close()
             with contextlib.suppress(sqlite3.Error):
-                connection.close()
-        self._opened.clear()
+                self._writer.close()  # last, so that the WAL is folded into the file
         self._local = threading.local()
+
+
+def _schema_version(connection: sqlite3.Connection) -> int:
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    return version
+
+
+def _writable(path: Path) -> bool:
+    """Whether SQLite may write the file and, for its WAL, the folder."""
+    effective = os.access in os.supports_effective_ids
+    return os.access(path, os.R_OK | os.W_OK, effective_ids=effective) and os.access(
+        path.parent, os.W_OK | os.X_OK, effective_ids=effective
+    )
+
+
+def _primary(error: BaseException) -> int:
+    """SQLite's own code of an error, without its extended part; 0 for an error of another kind."""
+    code: int = getattr(error, "sqlite_errorcode", 0)
+    return code & 0xFF
+
+
+def _is_busy(error: BaseException) -> bool:
+    return _primary(error) in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 
 
 def _storage_error(path: Path, error: Exception) -> StorageError:
     text = str(error)
-    if "locked" in text or "busy" in text:
-        return StorageError(
-            f"{path} is locked by another process",
-            hint="end the program that holds it, then try again",
-            code="database_locked",
-        )
-    if "full" in text or "disk I/O" in text:
-        return StorageError(f"{path} could not be written: {text}", hint="free disk space, then: lore doctor")
-    if "not a database" in text or "malformed" in text:
-        return StorageError(f"{path} is damaged: {text}", hint="lore verify, then lore restore")
-    return StorageError(f"{path} could not be opened: {text}", hint="lore doctor")
+    match _primary(error):
+        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+            return StorageError(
+                f"{path} is locked by another process",
+                hint="end the program that holds it, then try again",
+                code="database_locked",
+            )
+        case sqlite3.SQLITE_FULL | sqlite3.SQLITE_IOERR:
+            return StorageError(
+                f"{path} could not be written: {text}", hint="free disk space, then: lore doctor", code="disk_refused"
+            )
+        case sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_CORRUPT:
+            return StorageError(
+                f"{path} is damaged: {text}", hint="lore verify, then lore restore", code="database_damaged"
+            )
+        case sqlite3.SQLITE_READONLY:
+            return StorageError(f"{path} may not be written: {text}", hint="lore doctor", code="database_read_only")
+    if isinstance(error, OSError) or _primary(error) == sqlite3.SQLITE_CANTOPEN:
+        return StorageError(f"{path} could not be opened: {text}", hint="lore doctor")
+    return StorageError(f"{path} could not be used: {text}", hint="lore doctor")

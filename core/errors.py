@@ -2,6 +2,17 @@
 
 from __future__ import annotations
 
+from reprlib import repr as shorten
+
+_MAX_BITS = 200
+
+
+def short(value: object) -> str:
+    """A wrong value as a message shows it: a few dozen characters, whatever came in."""
+    if isinstance(value, int) and value.bit_length() > _MAX_BITS:
+        return "a number of that size"  # Python refuses to print one of thousands of digits
+    return shorten(value)
+
 
 class LoreError(Exception):
     """Something a caller can act on.

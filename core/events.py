@@ -3,17 +3,17 @@
 Event types and their `data`:
 
 =================  =====================================================================================
-create             `{after}`
+create             `{after}`, and `{created_at}` where the memory is older than this event (see `forget`)
 update             `{before, after}`; a rollback adds `{rollback_from: seq}`
 move               `{before, after}`, one event for each node of the subtree, with `{root}` the moved address
 delete             `{before}`, one event for each node of the subtree, with `{root}`
-glossary_add       `{before, after, keyword}`; likewise `glossary_remove`
+glossary_add       `{before, after, keywords}`; likewise `glossary_remove`
 view               `{type, text, model, signature}` or `{type, text: null}`: a refined view set or dropped
 setting            `{key, value}`; a null value resets
 use                `{query_id, how}`: a recalled node was opened; `how` is `passed`, `filled` or `none`
 proposal           `{before, after}`: a write to a boot node that waits for a person
 proposal_accepted  `{proposal: seq}`; likewise `proposal_rejected`
-purge              `{count}`: the tombstone of what `lore forget` removed from the log itself
+purge              `{nodes, removed, changed}`: how many memories and events `lore forget` removed from the log itself
 =================  =====================================================================================
 
 `before` and `after` are the full state of a node: `{uri, content, priority, disclosure, glossary}`.
@@ -29,6 +29,7 @@ from typing import Any, Literal
 
 from lorehooks.core import uri as uris
 from lorehooks.core.model import Node, Origin
+from lorehooks.core.wellformed import well_formed, well_formed_json
 
 EventType = Literal[
     "create", "update", "move", "delete", "glossary_add", "glossary_remove",
@@ -74,7 +75,13 @@ def append(
     node_uuid: str | None = None,
     uri: str | None = None,
 ) -> Event:
-    """Write one event and project it. Call inside `Database.write()`."""
+    """Write one event and project it. Call inside `Database.write()`. What SQLite cannot store becomes U+FFFD."""
+    data = well_formed_json(data)
+    origin = Origin(
+        well_formed(origin.source),
+        None if origin.client_type is None else well_formed(origin.client_type),
+        None if origin.session_id is None else well_formed(origin.session_id),
+    )
     cursor = connection.execute(
         "INSERT INTO events (type, at, source, client_type, session_id, node_uuid, uri, data) VALUES (?,?,?,?,?,?,?,?)",
         (event_type, at, origin.source, origin.client_type, origin.session_id, node_uuid, uri, _dump(data)),
@@ -97,17 +104,22 @@ def append(
 def read_events(connection: sqlite3.Connection, where: str = "", arguments: tuple[object, ...] = ()) -> Iterator[Event]:
     """Events in order. `where` is the rest of the statement, such as `WHERE node_uuid = ? ORDER BY seq DESC LIMIT 50`."""
     for row in connection.execute(f"SELECT * FROM events {where or 'ORDER BY seq'}", arguments):  # noqa: S608  our own text
-        yield Event(
-            row["seq"],
-            row["type"],
-            row["at"],
-            row["source"],
-            row["client_type"],
-            row["session_id"],
-            row["node_uuid"],
-            row["uri"],
-            json.loads(row["data"]),
-        )
+        yield event_of(row)
+
+
+def event_of(row: sqlite3.Row) -> Event:
+    """The event in a row of `events`."""
+    return Event(
+        row["seq"],
+        row["type"],
+        row["at"],
+        row["source"],
+        row["client_type"],
+        row["session_id"],
+        row["node_uuid"],
+        row["uri"],
+        json.loads(row["data"]),
+    )
 
 
 def project(connection: sqlite3.Connection, event: Event) -> None:
@@ -185,7 +197,7 @@ def _insert_node(connection: sqlite3.Connection, event: Event, after: State) -> 
         (
             event.node_uuid,
             *_columns(after),
-            event.at,
+            event.data.get("created_at", event.at),
             event.at,
             event.at,
             event.client_type,

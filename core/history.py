@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from lorehooks.core import uri as uris
 from lorehooks.core.errors import InvalidError, NotFoundError
-from lorehooks.core.events import Event, read_events
+from lorehooks.core.events import Event
 from lorehooks.core.model import NodePatch, Origin, WriteResult
 from lorehooks.core.store import Store, not_found
 from lorehooks.core.writes import update
 
 NODE_EVENTS = ("create", "update", "move", "delete", "glossary_add", "glossary_remove")
+_KINDS = ",".join(f"'{name}'" for name in NODE_EVENTS)
+MAX_LIMIT = 10_000
+MAX_SEQ = 2**63
 ROLLBACK_EVENTS = ("create", "update")
 """Events one can roll back to; a move and a delete stay visible, and cannot be undone here."""
 
@@ -17,13 +20,9 @@ ROLLBACK_EVENTS = ("create", "update")
 def history(store: Store, uri: uris.Uri, limit: int = 50) -> list[Event]:
     """Events of the memory at an address, newest first; of a deleted one too. Raises NotFoundError."""
     identity = _identity(store, uri)
-    marks = ",".join(f"'{name}'" for name in NODE_EVENTS)
-    return list(
-        read_events(
-            store.database.read,
-            f"WHERE node_uuid = ? AND type IN ({marks}) ORDER BY seq DESC LIMIT ?",
-            (identity, limit),
-        )
+    return store.events(
+        f"WHERE node_uuid = ? AND type IN ({_KINDS}) ORDER BY seq DESC LIMIT ?",
+        (identity, max(0, min(limit, MAX_LIMIT))),
     )
 
 
@@ -34,7 +33,7 @@ def rollback(store: Store, uri: uris.Uri, seq: int, origin: Origin) -> WriteResu
     rolled back to.
     """
     node = store.require(uri)
-    event = next(read_events(store.database.read, "WHERE seq = ?", (seq,)), None)
+    event = next(iter(store.events("WHERE seq = ?", (seq,))), None) if 0 < seq < MAX_SEQ else None
     if event is None or event.type not in NODE_EVENTS:
         raise NotFoundError(f"There is no event {seq} of {uri}", hint=f"lore node history {uri}")
     if event.node_uuid != node.uuid:
@@ -63,11 +62,7 @@ def _identity(store: Store, uri: uris.Uri) -> str:
     node = store.node(uri)
     if node is not None:
         return node.uuid
-    marks = ",".join(f"'{name}'" for name in NODE_EVENTS)
-    last = next(
-        read_events(store.database.read, f"WHERE uri = ? AND type IN ({marks}) ORDER BY seq DESC LIMIT 1", (str(uri),)),
-        None,
-    )
-    if last is None or last.node_uuid is None:
-        raise not_found(uri)
-    return last.node_uuid
+    for last in store.events(f"WHERE uri = ? AND type IN ({_KINDS}) ORDER BY seq DESC LIMIT 1", (str(uri),)):
+        if last.node_uuid is not None:
+            return last.node_uuid
+    raise not_found(uri)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from lorehooks.core import uri as uris
-from lorehooks.core.errors import InvalidError, ProtectedBootError, SecretError
+from lorehooks.core.errors import InvalidError, ProtectedBootError, SecretError, short
 from lorehooks.core.model import BOOT_URIS, Origin
 from lorehooks.core.secrets import find_secrets
 
@@ -18,7 +18,21 @@ MAX_CONTENT = 1_000_000
 MAX_DISCLOSURE = 2_000
 MAX_KEYWORDS = 64
 MAX_KEYWORD = 200
-_OR = re.compile(r"\bor\b|或者|以及|还是|(?<![多少])或(?![许多少])", re.IGNORECASE)
+_OR = re.compile(
+    r"""
+      (?<![A-Za-z0-9_])or(?![A-Za-z0-9_])(?!\s+(?:later|newer|earlier|older|above|below|higher|lower|more|less|so|not)\b)
+    | 或者 | 或是 | 以及 | 要么
+    | (?<!多)或(?![许多少则])                                  # 或许 and 或多或少 weigh something, they list nothing
+    | 还是(?!想|要|会|得|需|能|不|没|有|很|按|继续|觉得|保持|老|旧)   # "still" is no choice between two
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+def check_priority_value(priority: object) -> None:
+    """Raise InvalidError when this is no priority at all."""
+    if not isinstance(priority, int) or isinstance(priority, bool) or not 0 <= priority <= MAX_PRIORITY:
+        raise InvalidError(f"priority is a whole number from 0 to {MAX_PRIORITY}, not {short(priority)}")
 
 
 def check_priority(
@@ -28,8 +42,6 @@ def check_priority(
 
     Fixed boot nodes do not count. `uuid` is the node that is about to change, which does not count against itself.
     """
-    if not isinstance(priority, int) or isinstance(priority, bool) or not 0 <= priority <= MAX_PRIORITY:
-        raise InvalidError(f"priority is a whole number from 0 up, not {priority!r}")
     cap = PRIORITY_CAPS.get(priority)
     if cap is None or not settings["policy.priority_budget_enabled"]:
         return
@@ -59,10 +71,15 @@ def check_text(content: str, disclosure: str, glossary: tuple[str, ...]) -> None
         raise InvalidError(f"a glossary keyword is longer than {MAX_KEYWORD} characters")
 
 
-def check_secrets(*texts: str) -> None:
-    """Raise SecretError that shows the beginning of the first secret in the texts."""
+def check_secrets(texts: Iterable[str], known: str = "") -> None:
+    """Raise SecretError that shows the beginning of the first secret in the texts.
+
+    What already stands in the text `known` passes, so that an old secret does not block an unrelated change.
+    """
     for text in texts:
         for secret in find_secrets(text):
+            if text[secret.start : secret.end] in known:
+                continue
             raise SecretError(
                 f"This looks like a secret ({secret.kind}: {secret.masked}); a memory is read by every agent",
                 hint="leave the value out and say where it is kept, or store it all the same with --allow-secret",

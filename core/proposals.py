@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from dataclasses import dataclass
 
 from lorehooks.core import uri as uris
-from lorehooks.core.errors import ConflictError, NotFoundError
-from lorehooks.core.events import State
-from lorehooks.core.model import Origin, WriteResult
+from lorehooks.core.errors import ConflictError, NotFoundError, short
+from lorehooks.core.events import State, state_of
+from lorehooks.core.history import MAX_SEQ
+from lorehooks.core.model import Node, Origin, WriteResult
 from lorehooks.core.store import Store, Transaction
 
 
@@ -27,15 +29,21 @@ class Proposal:
 
 def pending(store: Store) -> list[Proposal]:
     """Proposals that nobody has decided on, oldest first."""
-    rows = store.database.read.execute("SELECT * FROM proposals WHERE status = 'pending' ORDER BY seq").fetchall()
+    rows = store.database.query(
+        "SELECT p.*, e.data FROM proposals p JOIN events e USING (seq) WHERE p.status = 'pending' ORDER BY p.seq"
+    )
     found = []
     for row in rows:
         node = store.require(uris.parse(row["uri"]))
-        before = {"uri": node.uri, "content": node.content, "priority": node.priority,
-                  "disclosure": node.disclosure, "glossary": list(node.glossary)}  # fmt: skip
         found.append(
             Proposal(
-                row["seq"], row["uri"], before, json.loads(row["after"]), row["at"], row["client_type"], row["source"]
+                row["seq"],
+                row["uri"],
+                state_of(node),
+                _applied(node, row),
+                row["at"],
+                row["client_type"],
+                row["source"],
             )
         )
     return found
@@ -47,7 +55,9 @@ def accept(store: Store, number: int, origin: Origin) -> WriteResult:
         row = _open_proposal(transaction, number)
         node = transaction.require(uris.parse(row["uri"]))
         transaction.append("proposal_accepted", {"proposal": number}, node_uuid=node.uuid, uri=node.uri)
-        transaction.change("update", node, json.loads(row["after"]), proposal=number)
+        after = _applied(node, row)
+        if after != state_of(node):
+            transaction.change("update", node, after, proposal=number)
     return WriteResult(node.uri, node.uuid, tuple(transaction.changes))
 
 
@@ -59,10 +69,20 @@ def reject(store: Store, number: int, origin: Origin) -> WriteResult:
     return WriteResult(row["uri"], row["node_uuid"])
 
 
-def _open_proposal(transaction: Transaction, number: int) -> dict[str, str]:
-    row = transaction.connection.execute("SELECT * FROM proposals WHERE seq = ?", (number,)).fetchone()
+def _applied(node: Node, row: sqlite3.Row) -> State:
+    """The node with the fields that were proposed to change; what a person wrote since to the others stays."""
+    before, after = json.loads(row["data"])["before"], json.loads(row["after"])
+    return state_of(node) | {name: after[name] for name in after if after[name] != before.get(name)}
+
+
+def _open_proposal(transaction: Transaction, number: int) -> sqlite3.Row:
+    row: sqlite3.Row | None = None
+    if 0 < number < MAX_SEQ:
+        row = transaction.connection.execute(
+            "SELECT p.*, e.data FROM proposals p JOIN events e USING (seq) WHERE p.seq = ?", (number,)
+        ).fetchone()
     if row is None:
-        raise NotFoundError(f"There is no proposal {number}", hint="lore pending list")
+        raise NotFoundError(f"There is no proposal {short(number)}", hint="lore pending list")
     if row["status"] != "pending":
         raise ConflictError(f"Proposal {number} was {row['status']} already", hint="lore pending list")
-    return dict(row)
+    return row

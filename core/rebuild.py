@@ -6,7 +6,8 @@ import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from lorehooks.core.events import project, read_events
+from lorehooks.core.errors import LoreError, StorageError
+from lorehooks.core.events import event_of, project
 from lorehooks.core.schema import MIGRATIONS, PROJECTIONS
 from lorehooks.core.store import Store
 
@@ -21,32 +22,58 @@ class Verification:
 
 
 def rebuild(store: Store, progress: Callable[[int], None] = lambda _: None) -> int:
-    """Drop every projection and replay the log, in one transaction. Answers the number of events."""
-    count = 0
+    """Drop every projection and replay the log, in one transaction. Answers the number of events.
+
+    Tables that are missing or changed come back as well. Raises StorageError, and then nothing has changed.
+    """
     with store.database.write() as connection:
-        for table in PROJECTIONS:
-            connection.execute(f"DELETE FROM {table}")  # noqa: S608  our own names
-        for count, event in enumerate(read_events(connection), start=1):
-            project(connection, event)
-            progress(count)
+        count = rebuild_projections(connection, progress)
+    store.forget_settings()
     return count
 
 
+def rebuild_projections(connection: sqlite3.Connection, progress: Callable[[int], None] = lambda _: None) -> int:
+    """The same inside a transaction that is open already."""
+    for table, statements in _definitions().items():
+        connection.execute(f"DROP TABLE IF EXISTS {table}")
+        for statement in statements:
+            connection.execute(statement)
+    return _replay(connection, connection, progress)
+
+
 def verify(store: Store) -> Verification:
-    """Compare the projections with a replay of the log beside them; nothing is changed."""
+    """Compare the projections with a replay of the log beside them, all as of one moment; nothing is changed."""
     problems = [f"the database file: {text}" for text in store.database.check()]
+    events = nodes = 0
     replayed = _empty_copy()
     try:
-        for event in read_events(store.database.read):
-            project(replayed, event)
-        for table in PROJECTIONS:
-            problems += _differences(table, store.database.read, replayed)
-    except (sqlite3.Error, KeyError, ValueError) as error:
-        problems.append(f"the event log cannot be replayed: {error}")
+        with store.database.snapshot() as stored:
+            (nodes,) = stored.execute("SELECT count(*) FROM nodes").fetchone()
+            events = _replay(stored, replayed)
+            for table in PROJECTIONS:
+                problems += _differences(table, stored, replayed)
+    except (sqlite3.Error, LoreError) as error:
+        problems.append(str(error))
     finally:
         replayed.close()
-    counts = store.counts()
-    return Verification(counts["events"], counts["nodes"], tuple(problems))
+    return Verification(events, nodes, tuple(problems))
+
+
+def _replay(
+    log: sqlite3.Connection, target: sqlite3.Connection, progress: Callable[[int], None] = lambda _: None
+) -> int:
+    count = 0
+    for count, row in enumerate(log.execute("SELECT * FROM events ORDER BY seq"), start=1):
+        try:
+            project(target, event_of(row))
+        except (sqlite3.Error, LoreError, AttributeError, LookupError, TypeError, ValueError) as error:
+            raise StorageError(
+                f"event {row['seq']} ({row['type']}) cannot be replayed: {error!r}",
+                hint="lore restore",
+                code="log_damaged",
+            ) from error
+        progress(count)
+    return count
 
 
 def _empty_copy() -> sqlite3.Connection:
@@ -55,6 +82,23 @@ def _empty_copy() -> sqlite3.Connection:
     for step in MIGRATIONS:
         connection.executescript(step.script)
     return connection
+
+
+def _definitions() -> dict[str, list[str]]:
+    """Each projection with the statements that create it and its indexes in the newest schema."""
+    empty = _empty_copy()
+    try:
+        return {
+            table: [
+                row["sql"]
+                for row in empty.execute(
+                    "SELECT sql FROM sqlite_master WHERE tbl_name = ? AND sql IS NOT NULL ORDER BY type DESC", (table,)
+                )
+            ]
+            for table in PROJECTIONS
+        }
+    finally:
+        empty.close()
 
 
 def _differences(table: str, stored: sqlite3.Connection, replayed: sqlite3.Connection) -> list[str]:

@@ -43,7 +43,7 @@ MIGRATIONS = (
             seq INTEGER NOT NULL
         ) WITHOUT ROWID;
         CREATE INDEX nodes_by_parent ON nodes (parent);
-        CREATE INDEX nodes_by_change ON nodes (updated_at);
+        CREATE INDEX nodes_by_change ON nodes (seq);
         CREATE TABLE settings (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
         CREATE TABLE views (
             node_uuid TEXT NOT NULL,

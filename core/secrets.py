@@ -1,41 +1,57 @@
 """Keys and passwords in text: found before a write, masked in records (design "Always true" 3).
 
-Only forms that cannot be prose count: vendor prefixes, key blocks, tokens, and `name = value` where the value looks
-random. "No API key in the build" and `apiKey: env.KEY` are not secrets.
+Only forms that cannot be prose or code count: vendor prefixes, key blocks, tokens, and `name = value` where the value
+looks random. "No API key in the build", `apiKey: env.KEY` and `token = get_token()` are no secrets. Every repetition is
+bounded, so that a megabyte of anything is read in one pass.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 _VENDOR = re.compile(
     r"""
-    (?P<private_key>-----BEGIN[ A-Z]*PRIVATE\ KEY-----.*?(?:-----END[ A-Z]*PRIVATE\ KEY-----|\Z))
-  | (?P<aws_key>\b(?:AKIA|ASIA)[0-9A-Z]{16,})
-  | (?P<github_token>\b(?:gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{40,}))
-  | (?P<gitlab_token>\bglpat-[A-Za-z0-9_-]{18,})
-  | (?P<slack_token>\bxox[abeoprs]-[A-Za-z0-9-]{10,})
-  | (?P<api_key>\b(?:sk|pk|rk|lm)[-_](?=[A-Za-z_-]*\d)[A-Za-z0-9_-]{16,})
-  | (?P<google_key>\bAIza[0-9A-Za-z_-]{30,})
-  | (?P<npm_token>\bnpm_[A-Za-z0-9]{30,})
-  | (?P<web_token>\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,})
-  | (?P<url_password>(?<=://)[^\s/:@]+:[^\s/@]{3,}(?=@))
+    (?P<private_key>-----BEGIN[ A-Z]{0,40}PRIVATE\ KEY(?:\ BLOCK)?-----.*?(?:-----END[ A-Z]{0,40}PRIVATE\ KEY(?:\ BLOCK)?-----|\Z))
+  | ://[^\s/:@]{1,100}:(?P<url_password>[^\s/@]{3,200})(?=@)
+  | (?<![A-Za-z0-9])(?:
+        (?P<aws_key>(?:AKIA|ASIA)[0-9A-Z]{16,40})
+      | (?P<github_token>gh[pousr]_[A-Za-z0-9]{30,255}|github_pat_[A-Za-z0-9_]{40,255})
+      | (?P<gitlab_token>glpat-[A-Za-z0-9_-]{18,255})
+      | (?P<slack_token>xox[abeoprs]-[A-Za-z0-9-]{10,255})
+      | (?P<api_key>(?:sk|pk|rk|lm)[-_](?:[A-Za-z0-9]{1,40}[-_]){0,6}(?=[A-Za-z]{0,60}[0-9])[A-Za-z0-9]{12,255}[A-Za-z0-9_-]{0,255})
+      | (?P<google_key>AIza[0-9A-Za-z_-]{30,60})
+      | (?P<npm_token>npm_[A-Za-z0-9]{30,60})
+      | (?P<pypi_token>pypi-[A-Za-z0-9_-]{50,255})
+      | (?P<web_token>eyJ[A-Za-z0-9_-]{8,2000}\.eyJ[A-Za-z0-9_-]{8,4000}\.[A-Za-z0-9_-]{8,2000})
+    )
     """,
     re.VERBOSE | re.DOTALL,
 )
 _ASSIGNMENT = re.compile(
-    r"""(?P<name>[A-Za-z0-9_.-]*(?:api[_-]?key|secret|token|passw(?:or)?d|passwd|pwd|credential|bearer|密码|口令|密钥))
-        ["']?\s*(?:=|:|：|\s+is\s+|是|\s(?=[A-Za-z0-9+/_=-]{20,}))\s*
-        ["']?(?P<value>[^\s"'`,;，。；]{8,})""",
+    r"""(?P<name>api[ _-]?keys?|(?:secret|client|encryption|signing|access|private)(?:[_-]?(?:access|private))?[_-]?key|secrets?|token
+          |password|passphrase|passwd|pwd|credentials?|bearer|密码|口令|密钥|令牌)
+        ["']?[ \t]{0,4}(?:=|:|：|\bis\b|是|为|[ ](?=[A-Za-z0-9+/_=-]{20}))[ \t]{0,4}
+        ["']?(?P<value>[!#-&(-+\--:<-_a-~]{8,400})""",
     re.VERBOSE | re.IGNORECASE,
 )
 _REFERENCE = re.compile(
-    r"^(?:[$<{(%]|env\b|process\.|os\.|import\b|vault|secrets?[./:])|[({\[<]|^\W*$|://", re.IGNORECASE
+    r"^(?:[$<{(%/~.]|env\b|process\.|os\.|import\b|vault|arn:|op:|sha\d)|[(\[{<]|://", re.IGNORECASE
 )
+_PASSWORD_NAMES = ("password", "passphrase", "passwd", "pwd", "密码", "口令")
+_PLACEHOLDER = re.compile(
+    r"^(?:\W|password|passwd|pass|pwd|secret|token|x{3,}|\.{3}|\*{3}|changeme|example|your)", re.IGNORECASE
+)
+_DATE = re.compile(r"^\d{4}-\d\d-\d\d")
+_IDENTIFIER = re.compile(r"^[A-Za-z]+[0-9]{1,3}[A-Za-z]*$")
+_AWS_SECRET = re.compile(r"^[A-Za-z0-9/+]{40}$")
+_RUN = re.compile(r"[A-Za-z0-9]+")
+_CHANGE = re.compile(r"(?<=[A-Za-z])(?=[0-9])|(?<=[0-9])(?=[A-Za-z])")
 _PRIVATE = re.compile(r"<private>.*?(?:</private>|\Z)", re.DOTALL | re.IGNORECASE)
 _RANDOM_BITS = 2.8
+_MIN_CHANGES = 3
+"""Places where letters and digits meet inside a word: names such as `sha256` or `base64encoded` have at most two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,26 +66,32 @@ class Secret:
 
 def find_secrets(text: str) -> list[Secret]:
     """Every secret in the text, in order, without overlaps."""
-    found = [
-        _secret(match.lastgroup or "secret", match.start(), match.end(), match.group())
-        for match in _VENDOR.finditer(text)
+    found: list[Secret] = []
+    for match in _VENDOR.finditer(text):
+        kind = match.lastgroup or "secret"
+        if kind != "url_password" or not _is_example(match.group()):
+            found.append(_secret(kind, *match.span(kind), match.group(kind)))
+    found += [
+        _secret("assigned_value", *match.span("value"), match.group("value"))
+        for match in _ASSIGNMENT.finditer(text)
+        if _looks_random(match.group("value"), match.group("name"))
     ]
-    for match in _ASSIGNMENT.finditer(text):
-        value = match.group("value")
-        if _looks_random(value) and not any(
-            s.start < match.end("value") and match.start("value") < s.end for s in found
-        ):
-            found.append(_secret("assigned value", match.start("value"), match.end("value"), value))
-    return sorted(found, key=lambda secret: secret.start)
+    found.sort(key=lambda secret: (secret.start, -secret.end))
+    apart: list[Secret] = []
+    for secret in found:
+        if not apart or secret.start >= apart[-1].end:
+            apart.append(secret)
+        elif secret.end > apart[-1].end:
+            apart[-1] = replace(apart[-1], end=secret.end)
+    return apart
 
 
 def mask(text: str) -> str:
     """The text with each secret replaced by `[kind: sk-a…]`."""
     pieces, at = [], 0
     for secret in find_secrets(text):
-        if secret.start >= at:
-            pieces += [text[at : secret.start], f"[{secret.kind}: {secret.masked}]"]
-            at = secret.end
+        pieces += [text[at : secret.start], f"[{secret.kind}: {secret.masked}]"]
+        at = secret.end
     return "".join([*pieces, text[at:]])
 
 
@@ -79,14 +101,36 @@ def strip_private(text: str) -> str:
 
 
 def _secret(kind: str, start: int, end: int, value: str) -> Secret:
-    return Secret(
-        kind.replace("_", " "), start, end, f"{value[:4]}…" if not value.startswith("-----") else "-----BEGIN…"
-    )
+    if kind == "private_key":
+        masked = "-----BEGIN…"
+    else:
+        shown = 1 if kind in {"url_password", "assigned_value"} else 4  # a vendor's prefix gives nothing away
+        masked = f"{value[:shown]}…"
+    return Secret(kind.replace("_", " "), start, end, masked)
 
 
-def _looks_random(value: str) -> bool:
-    if _REFERENCE.search(value) or (value.isalpha() and value.islower()):
+def _is_example(address: str) -> bool:
+    """Whether `://user:password` is a placeholder or a development default, such as `postgres:postgres`."""
+    user, _, password = address.removeprefix("://").partition(":")
+    return user == password or _REFERENCE.search(password) is not None or _PLACEHOLDER.search(password) is not None
+
+
+def _looks_random(value: str, name: str) -> bool:
+    value = value.rstrip(".:)!?") if not any(sign in value[:-1] for sign in "!@#$%^&*") else value
+    has_digit = any(char.isdigit() for char in value)
+    if not has_digit or _REFERENCE.search(value) or _DATE.match(value) or _PLACEHOLDER.search(value):
         return False
-    entropy = -sum((n := value.count(c) / len(value)) * math.log2(n) for c in set(value))
-    mixed = sum((any(map(str.isdigit, value)), any(map(str.islower, value)), any(map(str.isupper, value))))
-    return entropy >= _RANDOM_BITS and (mixed > 1 or any(c in "!@#$%^&*" for c in value)) and not value.endswith("()")
+    if name.lower() in _PASSWORD_NAMES and not _IDENTIFIER.match(value):
+        return True
+    if _entropy(value) < _RANDOM_BITS:
+        return False
+    has_letter = any(char.isalpha() for char in value)
+    if has_letter and any(sign in value for sign in "!@#$%^&*"):
+        return True
+    if _AWS_SECRET.match(value) and value.lower() != value != value.upper():
+        return True
+    return sum(len(_CHANGE.findall(run)) for run in _RUN.findall(value)) >= _MIN_CHANGES
+
+
+def _entropy(value: str) -> float:
+    return -sum((share := value.count(char) / len(value)) * math.log2(share) for char in set(value))

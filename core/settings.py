@@ -10,7 +10,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from lorehooks.core.errors import InvalidError, NotFoundError
+from lorehooks.core.errors import InvalidError, NotFoundError, short
+from lorehooks.core.wellformed import well_formed
+
+MAX_TEXT = 20_000
+"""Characters of a text setting, such as the guidance."""
 
 Value = bool | int | float | str
 Scope = Literal["memory", "machine"]
@@ -50,16 +54,19 @@ class Setting:
         elif kind == "number":
             checked = _as_float(value)
         else:
-            checked = value if isinstance(value, str) else None
+            checked = well_formed(value) if isinstance(value, str) else None
         if checked is None:
-            raise InvalidError(f"{self.key} takes a {kind}, not {value!r}", status=400)
+            article = "an" if kind in {"integer", "enum"} else "a"
+            raise InvalidError(f"{self.key} takes {article} {kind}, not {short(value)}", status=400)
+        if isinstance(checked, str) and len(checked) > MAX_TEXT:
+            raise InvalidError(f"{self.key} has {len(checked)} characters, the limit is {MAX_TEXT}", status=400)
         if self.choices and checked not in self.choices:
-            raise InvalidError(f"{self.key} is one of {', '.join(self.choices)}, not {value!r}", status=400)
+            raise InvalidError(f"{self.key} is one of {', '.join(self.choices)}, not {short(value)}", status=400)
         if isinstance(checked, int | float) and not isinstance(checked, bool):
             if self.minimum is not None and checked < self.minimum:
-                raise InvalidError(f"{self.key} is at least {self.minimum:g}, not {checked:g}", status=400)
+                raise InvalidError(f"{self.key} is at least {self.minimum:g}, not {checked}", status=400)
             if self.maximum is not None and checked > self.maximum:
-                raise InvalidError(f"{self.key} is at most {self.maximum:g}, not {checked:g}", status=400)
+                raise InvalidError(f"{self.key} is at most {self.maximum:g}, not {checked}", status=400)
         return checked
 
 
@@ -85,7 +92,7 @@ def _as_float(value: object) -> float | None:
         return None
     try:
         number = float(value)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return number if abs(number) < float("inf") else None  # also turns away NaN
 

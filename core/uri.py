@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from lorehooks.core.errors import InvalidError
+from lorehooks.core.wellformed import well_formed
 
 DEFAULT_DOMAIN = "core"
 MAX_LENGTH = 400
@@ -54,12 +55,12 @@ def parse(text: str, default_domain: str = DEFAULT_DOMAIN) -> Uri:
 
     For looking things up; `parse_for_write` also holds the address to the grammar. Raises InvalidError for a second `://`.
     """
-    domain, scheme, path = text.strip().partition("://")
+    domain, scheme, path = well_formed(text).partition("://")
     if not scheme:
         domain, path = default_domain, domain
     if "://" in path:
-        raise InvalidError(f"{text!r} has two '://': write one address as domain://path")
-    path = "/".join(part for part in path.lower().split("/") if part)
+        raise InvalidError(f"{text[:MAX_LENGTH]!r} has two '://': write one address as domain://path")
+    path = "/".join(part.strip() for part in path.lower().split("/") if part.strip())
     return Uri(domain.strip().lower() or default_domain, path)
 
 
@@ -71,7 +72,7 @@ def parse_for_write(text: str, default_domain: str = DEFAULT_DOMAIN) -> Uri:
     for segment in (uri.domain, *uri.segments):
         if not _SEGMENT.fullmatch(segment):
             raise InvalidError(
-                f"{segment!r} in {text!r} is not a path segment: use lowercase snake_case, such as deploy_checklist"
+                f"{segment[:MAX_LENGTH]!r} in {text[:MAX_LENGTH]!r} is not a path segment: use lowercase snake_case, such as deploy_checklist"
             )
     if len(str(uri)) > MAX_LENGTH:
         raise InvalidError(

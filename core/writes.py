@@ -5,6 +5,7 @@ Each is one transaction: it checks the rules of the memory model, appends events
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 
 from lorehooks.core import policy
@@ -14,13 +15,14 @@ from lorehooks.core.events import EventType, State, state_of
 from lorehooks.core.model import Node, NodeDraft, NodePatch, Origin, WriteResult
 from lorehooks.core.settings import Value, find
 from lorehooks.core.store import Store, Transaction
+from lorehooks.core.wellformed import well_formed
 
 
 def clean_keywords(keywords: Iterable[str]) -> tuple[str, ...]:
     """Trimmed, without blanks, and without repeats in any case; the first spelling stays."""
     seen: dict[str, str] = {}
     for keyword in keywords:
-        text = " ".join(keyword.split())
+        text = " ".join(well_formed(keyword).split())
         if text:
             seen.setdefault(text.casefold(), text)
     return tuple(seen.values())
@@ -33,10 +35,11 @@ def create(store: Store, draft: NodeDraft, origin: Origin, *, allow_secret: bool
     """
     uri = uris.parse_for_write(draft.uri)
     glossary = clean_keywords(draft.glossary)
-    disclosure = draft.disclosure.strip()
-    policy.check_text(draft.content, disclosure, glossary)
+    content, disclosure = well_formed(draft.content), well_formed(draft.disclosure).strip()
+    policy.check_priority_value(draft.priority)
+    policy.check_text(content, disclosure, glossary)
     if not allow_secret:
-        policy.check_secrets(draft.content, disclosure, *glossary)
+        policy.check_secrets((content, disclosure, *glossary))
     with store.transaction(origin) as transaction:
         if transaction.node(uri) is not None:
             raise ConflictError(f"{uri} exists already", hint=f"update it instead: lore node update {uri}")
@@ -47,7 +50,7 @@ def create(store: Store, draft: NodeDraft, origin: Origin, *, allow_secret: bool
         policy.check_priority(transaction.connection, draft.priority, transaction.settings)
         state: State = {
             "uri": str(uri),
-            "content": draft.content,
+            "content": content,
             "priority": draft.priority,
             "disclosure": disclosure,
             "glossary": list(glossary),
@@ -71,7 +74,9 @@ def update(
         glossary = tuple(after["glossary"])
         policy.check_text(after["content"], after["disclosure"], glossary)
         if not allow_secret:
-            policy.check_secrets(*_added_texts(before, after))
+            known = "\n".join((before.content, before.disclosure, *before.glossary))
+            policy.check_secrets((after["content"], after["disclosure"], *glossary), known)
+        policy.check_priority_value(after["priority"])
         if after["priority"] != before.priority and not before.is_boot:
             policy.check_priority(transaction.connection, after["priority"], transaction.settings, uuid=before.uuid)
         if after == state_of(before):
@@ -80,11 +85,14 @@ def update(
         if patch.disclosure is not None and not before.is_boot:
             warnings = policy.disclosure_warnings(after["disclosure"], transaction.settings)
         if policy.needs_review(before.uri, origin, transaction.settings):
-            event = transaction.append(
-                "proposal", {"before": state_of(before), "after": after}, node_uuid=before.uuid, uri=before.uri
-            )
-            return WriteResult(before.uri, before.uuid, (), tuple(warnings), event.seq)
-        transaction.change(_update_type(before, after), before, after, **details)
+            return WriteResult(before.uri, before.uuid, (), tuple(warnings), _propose(transaction, before, after))
+        if "rollback_from" in details:
+            transaction.change(
+                "update", before, after, **details
+            )  # whatever it restores, so that it can be returned to
+        else:
+            event_type, keywords = _kind_of_update(before, after)
+            transaction.change(event_type, before, after, **keywords, **details)
     return WriteResult(before.uri, before.uuid, tuple(transaction.changes), tuple(warnings))
 
 
@@ -118,18 +126,22 @@ def move(store: Store, old: uris.Uri, new_text: str, origin: Origin) -> WriteRes
                 f"Parent path not found: {new.parent}", hint=f"create it first: lore node create {new.parent}"
             )
         for node in transaction.subtree(old):
-            after = state_of(node) | {"uri": str(new) + node.uri.removeprefix(str(old))}
+            target = uris.parse_for_write(str(new) + node.uri.removeprefix(str(old)))  # it may have become too long
+            after = state_of(node) | {"uri": str(target)}
             transaction.change("move", node, after, root=str(old))
     return WriteResult(str(new), top.uuid, tuple(transaction.changes), tuple(policy.path_warnings(new)))
 
 
 def mark_used(store: Store, query_id: str, nodes: Sequence[Node], how: str, origin: Origin) -> int:
     """Record that recalled memories were opened; a second mark of the same pair is not counted. Answers the new marks."""
+    query_id = well_formed(query_id)
+    fresh = 0
     with store.transaction(origin) as transaction:
-        fresh = [node for node in nodes if not _is_marked(transaction, query_id, node)]
-        for node in fresh:
-            transaction.append("use", {"query_id": query_id, "how": how}, node_uuid=node.uuid, uri=node.uri)
-    return len(fresh)
+        for node in nodes:
+            if not _is_marked(transaction, query_id, node):
+                transaction.append("use", {"query_id": query_id, "how": how}, node_uuid=node.uuid, uri=node.uri)
+                fresh += 1
+    return fresh
 
 
 def set_settings(store: Store, values: Mapping[str, object | None], origin: Origin) -> None:
@@ -144,7 +156,8 @@ def set_settings(store: Store, values: Mapping[str, object | None], origin: Orig
             )
     with store.transaction(origin) as transaction:
         for key, value in checked.items():
-            transaction.append("setting", {"key": key, "value": value}, node_uuid=None, uri=None)
+            if value != transaction.settings.changed.get(key):
+                transaction.append("setting", {"key": key, "value": value}, node_uuid=None, uri=None)
 
 
 def _patched(before: Node, patch: NodePatch) -> State:
@@ -153,28 +166,35 @@ def _patched(before: Node, patch: NodePatch) -> State:
     kept = [keyword for keyword in glossary if keyword.casefold() not in removed]
     return {
         "uri": before.uri,
-        "content": before.content if patch.content is None else patch.content,
+        "content": before.content if patch.content is None else well_formed(patch.content),
         "priority": before.priority if patch.priority is None else patch.priority,
-        "disclosure": before.disclosure if patch.disclosure is None else patch.disclosure.strip(),
+        "disclosure": before.disclosure if patch.disclosure is None else well_formed(patch.disclosure).strip(),
         "glossary": list(clean_keywords([*kept, *patch.glossary_add])),
     }
 
 
-def _added_texts(before: Node, after: State) -> list[str]:
-    """The texts that this write brings in, so that an old secret does not block an unrelated change."""
-    texts = [after[name] for name in ("content", "disclosure") if after[name] != getattr(before, name)]
-    return texts + [keyword for keyword in after["glossary"] if keyword not in before.glossary]
+def _propose(transaction: Transaction, before: Node, after: State) -> int:
+    """Note a write for a person to decide on and answer its number; the same proposal again keeps its first one."""
+    waiting = transaction.connection.execute(
+        "SELECT seq, after FROM proposals WHERE node_uuid = ? AND status = 'pending'", (before.uuid,)
+    )
+    for row in waiting.fetchall():
+        if json.loads(row["after"]) == after:
+            number: int = row["seq"]
+            return number
+    data: dict[str, object] = {"before": state_of(before), "after": after}
+    return transaction.append("proposal", data, node_uuid=before.uuid, uri=before.uri).seq
 
 
-def _update_type(before: Node, after: State) -> EventType:
-    """`glossary_add` or `glossary_remove` when nothing but keywords came or went, else `update`."""
+def _kind_of_update(before: Node, after: State) -> tuple[EventType, dict[str, object]]:
+    """`glossary_add` or `glossary_remove` with those keywords when nothing but keywords came or went, else `update`."""
     old, new = set(before.glossary), set(after["glossary"])
     if old != new and after == state_of(before) | {"glossary": after["glossary"]}:
         if old < new:
-            return "glossary_add"
+            return "glossary_add", {"keywords": [keyword for keyword in after["glossary"] if keyword not in old]}
         if new < old:
-            return "glossary_remove"
-    return "update"
+            return "glossary_remove", {"keywords": [keyword for keyword in before.glossary if keyword not in new]}
+    return "update", {}
 
 
 def _is_marked(transaction: Transaction, query_id: str, node: Node) -> bool:
