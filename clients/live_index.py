@@ -81,7 +81,7 @@ class LiveIndex:
                 nodes, refined = await asyncio.to_thread(self._read)
                 clock = _Slices()
                 for done, node in enumerate(nodes, start=1):
-                    fresh.put(node, _views(node, refined.get(node.uuid, [])))
+                    fresh.put(node, views_in_force(node, refined.get(node.uuid, [])))
                     if await clock.pause():
                         progress(done, len(nodes))
                 await self._embed(fresh)
@@ -104,7 +104,7 @@ class LiveIndex:
 
     def views_of(self, node: Node) -> Sequence[View]:
         """The views a node is recalled by: a model's where they were written for it as it is now, else those by rule."""
-        return _views(node, self.store.refined_views_of(node.uuid))
+        return views_in_force(node, self.store.refined_views_of(node.uuid))
 
     async def flush(self) -> None:
         """Write down vectors that were computed since the last time."""
@@ -162,6 +162,7 @@ class _Slices:
         return True
 
 
-def _views(node: Node, refined: Sequence[tuple[View, str]]) -> Sequence[View]:
+def views_in_force(node: Node, refined: Sequence[tuple[View, str]]) -> Sequence[View]:
+    """A model's views where they were written for the node as it is, else those by rule."""
     current = [view for view, written_for in refined if written_for == signature(node)]
     return current or rule_views(node)

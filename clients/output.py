@@ -53,9 +53,11 @@ def say_json(value: object) -> None:
 
 
 def jsonable(value: object) -> Any:
-    """The value in what JSON has. Fields keep their names; a path is its text."""
+    """The value in what JSON has: dataclasses and pydantic models as objects, a path as its text."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {item.name: jsonable(getattr(value, item.name)) for item in dataclasses.fields(value)}
+    if hasattr(value, "model_dump"):
+        return jsonable(value.model_dump(mode="json", by_alias=True))
     if isinstance(value, Mapping):
         return {str(key): jsonable(item) for key, item in value.items()}
     if isinstance(value, Path):

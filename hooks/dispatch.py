@@ -29,6 +29,7 @@ from lorehooks.core.secrets import mask
 from lorehooks.core.settings import Settings
 from lorehooks.hooks.misses import Misses
 from lorehooks.hooks.promptblock import Asked, prompt_block, recall_block
+from lorehooks.hooks.serviceinfo import installed_version
 
 ANSWER_MARGIN_MS = 200
 """What is left to the caller to receive and print the answer."""
@@ -64,6 +65,7 @@ class Dispatcher:
         self.misses = misses
         self.machine = machine
         self.language = language
+        self.release = installed_version()
 
     async def handle(self, client_type: str, event_name: str, body: bytes, remaining_ms: float) -> bytes:
         """The bytes that the host gets on stdout, or as the answer to its plugin; empty for nothing."""
@@ -262,7 +264,7 @@ class Dispatcher:
                 reason=answer.reason,
                 ms=round(ms, 3),
                 input=_input(event),
-                recall=_recall_record(self.backend.name, recalled, answer) if recalled else None,
+                recall=_recall_record(self.backend.name, self.release, recalled, answer) if recalled else None,
                 output=output,
             )
         )
@@ -289,10 +291,11 @@ def _input(event: HookEvent) -> dict[str, Any]:
     return {name: value for name, value in facts.items() if value}
 
 
-def _recall_record(backend: str, recalled: Recalled, answer: Answer) -> dict[str, Any]:
+def _recall_record(backend: str, release: str, recalled: Recalled, answer: Answer) -> dict[str, Any]:
     """What makes a recall repeatable, and what came out of it."""
     return {
         "backend": backend,
+        "release": release,
         "query": recalled.result.query,
         "truncated_at": recalled.result.truncated_at,
         "at": recalled.at,

@@ -1,0 +1,144 @@
+"""Asking a recorded prompt again: on the memory and settings of then, which gives the same bytes, or on others.
+
+What decides the bytes is in the record: prompt, ids, moment, settings, the last event that the memory had seen, which model's
+vectors it had, and what the epoch had shown (design "Always true" 7). The memory of then is the log replayed up to that event.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from lorehooks.clients.adapters import HookEvent, adapter_for
+from lorehooks.clients.backend import Recalled
+from lorehooks.clients.live_index import views_in_force
+from lorehooks.clients.runtimes import RUNTIMES
+from lorehooks.core.clock import from_iso
+from lorehooks.core.embeddings import load_builtin
+from lorehooks.core.errors import InvalidError
+from lorehooks.core.index import RecallIndex
+from lorehooks.core.model import Candidate
+from lorehooks.core.past import Past, last_event, memory_at
+from lorehooks.core.recall import recall
+from lorehooks.core.settings import Settings, Value, find
+from lorehooks.hooks.promptblock import Asked, prompt_block
+from lorehooks.hooks.records import RunRecord
+from lorehooks.hooks.serviceinfo import installed_version
+
+_SLICE = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Rerun:
+    """The answer of now. `caveats` say why it may differ from then although nothing was changed on purpose."""
+
+    output: bytes
+    text: str
+    candidates: tuple[Candidate, ...]
+    caveats: tuple[str, ...]
+
+
+def rerun(
+    record: RunRecord,
+    log: sqlite3.Connection,
+    *,
+    as_of_then: bool,
+    now: datetime,
+    changes: Mapping[str, str],
+    progress: Callable[[str, int], Callable[[], None]],
+) -> Rerun:
+    """Recall, budget and render again. `progress(label, steps)` answers what is called for each step.
+
+    Raises InvalidError for a run that was no recall of this machine's memory or a wrong setting, NotFoundError when the
+    log does not reach back.
+    """
+    then = record.recall
+    if then is None:
+        raise InvalidError(
+            f"Run {record.id} asked memory nothing ({record.event}): only prompts can be run again",
+            hint=f"lore replay {record.session_id[:8]}",
+        )
+    if as_of_then and (then["memory_seq"] is None or then["backend"] != "embedded"):
+        raise InvalidError(f"Run {record.id} was answered by {then['backend']}, whose past is not kept here")
+    seq = then["memory_seq"] if as_of_then else last_event(log)
+    past = memory_at(log, seq, progress("Replaying the log", seq))
+    base: Mapping[str, Value] = Settings(then["settings"]).changed if as_of_then else past.settings.changed
+    settings = Settings({**base, **{key: find(key).check(value) for key, value in changes.items()}})
+    wants_vectors = then["meta"].get("profile") is not None if as_of_then else True
+    index, profile = _index(past, log, settings, progress, vectors=wants_vectors)
+    asked = Asked(**{**then["asked"], "shown_before": tuple(then["asked"]["shown_before"])})
+    moment = from_iso(then["at"]) if as_of_then else now
+    result = recall(index, asked.query(record.prompt, settings), settings, moment)
+    runtime = RUNTIMES[record.client_type]
+    recalled = Recalled(record.query_id or "", result, settings.changed, seq, then["at"])
+    block = prompt_block(recalled, asked, settings, runtime, record.host_session)
+    return Rerun(
+        _rendered(record, block.text), block.text, block.candidates, _caveats(record, profile) if as_of_then else ()
+    )
+
+
+def _index(
+    past: Past,
+    log: sqlite3.Connection,
+    settings: Settings,
+    progress: Callable[[str, int], Callable[[], None]],
+    *,
+    vectors: bool,
+) -> tuple[RecallIndex, str | None]:
+    """The index of that memory, and the profile of the model whose vectors it has."""
+    index = RecallIndex()
+    step = progress("Reading memories", len(past.nodes))
+    for node in past.nodes:
+        index.put(node, views_in_force(node, past.refined.get(node.uuid, [])))
+        step()
+    embedder = load_builtin() if vectors and settings["embedding.provider"] == "builtin" else None
+    if embedder is None:
+        return index, None
+    index.attach_embedder(embedder, _KnownVectors(log))
+    step = progress("Embedding", index.pending())
+    while index.pending():
+        for _ in range(index.embed_some(_SLICE)):
+            step()
+    return index, embedder.profile
+
+
+def _rendered(record: RunRecord, text: str) -> bytes:
+    adapter = adapter_for(record.client_type)
+    event = HookEvent(
+        "prompt.submit", record.client_type, str(record.input.get("native_event", "")), session_id=record.host_session
+    )
+    return adapter.render(event, text) if adapter else b""
+
+
+def _caveats(record: RunRecord, profile: str | None) -> tuple[str, ...]:
+    then: dict[str, Any] = record.recall or {}
+    release, now = then.get("release", ""), installed_version()
+    found = []
+    if release != now:
+        found.append(f"recorded by release {release or 'unknown'}, run again by {now}")
+    if then["meta"].get("profile") != profile:
+        found.append(f"vectors of {then['meta'].get('profile') or 'no model'} then, of {profile or 'no model'} now")
+    if then["meta"].get("pending"):
+        found.append(f"{then['meta']['pending']} texts had no vector yet")
+    return tuple(found)
+
+
+class _KnownVectors:
+    """The vectors that the memory's own service has computed; nothing is written back."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def get_many(self, profile: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        marks = ",".join("?" * len(keys))
+        rows = self._connection.execute(
+            f"SELECT key, vector FROM vectors WHERE profile = ? AND key IN ({marks})",  # noqa: S608  only ?
+            (profile, *keys),
+        )
+        return {row["key"]: row["vector"] for row in rows}
+
+    def put_many(self, profile: str, rows: Mapping[bytes, bytes]) -> None:
+        """Keep nothing: this is somebody else's database."""
