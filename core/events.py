@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -99,12 +98,6 @@ def append(
     )
     project(connection, event)
     return event
-
-
-def read_events(connection: sqlite3.Connection, where: str = "", arguments: tuple[object, ...] = ()) -> Iterator[Event]:
-    """Events in order. `where` is the rest of the statement, such as `WHERE node_uuid = ? ORDER BY seq DESC LIMIT 50`."""
-    for row in connection.execute(f"SELECT * FROM events {where or 'ORDER BY seq'}", arguments):  # noqa: S608  our own text
-        yield event_of(row)
 
 
 def event_of(row: sqlite3.Row) -> Event:

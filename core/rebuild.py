@@ -28,7 +28,7 @@ def rebuild(store: Store, progress: Callable[[int], None] = lambda _: None) -> i
     """
     with store.database.write() as connection:
         count = rebuild_projections(connection, progress)
-    store.forget_settings()
+    store.reload_settings()
     return count
 
 

@@ -129,9 +129,9 @@ class Store:
             raise StorageError(
                 f"{self.database.path} contradicts its own log: {error}", hint="lore verify, then lore rebuild"
             ) from error
-        self.forget_settings()
+        self.reload_settings()
 
-    def forget_settings(self) -> None:
+    def reload_settings(self) -> None:
         """Read the settings anew the next time. For code that writes to the database itself."""
         self._settings_state += 1
         self._settings = None
