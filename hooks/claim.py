@@ -84,6 +84,8 @@ def claimed(home: Home, *, port: int = 0, host: str = "127.0.0.1", token: str = 
             finally:
                 _clean_up(claim)
     finally:
+        with contextlib.suppress(OSError):
+            lease.drop_lease(home)
         os.close(lock)
 
 
@@ -154,7 +156,6 @@ def _listen_again(host: str, port: int) -> socket.socket:
 def _clean_up(claim: Claim) -> None:
     """Leave the home as a stopped service does. Before the lock goes: after that, what lies there may be the next one's."""
     with contextlib.suppress(OSError):  # the home may be gone or full, and the end must not fail for it
-        lease.drop_lease(claim.home)
         if Path(SOCKET_NAME).stat().st_ino == claim.socket_id:
             Path(SOCKET_NAME).unlink()
             serviceinfo.forget_info(claim.home)

@@ -49,22 +49,26 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         with claim.claimed(home) as claimed:
             claim.tell_ready(ready)
-            if claimed is None:
-                return 0
-            from lorehooks.clients import config  # from here on it may take its time
-            from lorehooks.hooks import layout, process
-
-            process.log_to_file(home)
-            layout.refresh(home)
-            hours = config.load_or_defaults(home).settings["service.idle_hours"]
-            process.serve_until_ended(claimed, idle_after=hours * 3600)
+            return 0 if claimed is None else _run(claimed)
     except LoreError as error:
         _note(home, str(error))
         return 1
+
+
+def _run(claimed: claim.Claim) -> int:
+    """Load and serve. What fails is noted before the lock goes, so that who waits for that finds it written."""
+    try:
+        from lorehooks.clients import config  # from here on it may take its time
+        from lorehooks.hooks import layout, process
+
+        process.log_to_file(claimed.home)
+        layout.refresh(claimed.home)
+        hours = config.load_or_defaults(claimed.home).settings["service.idle_hours"]
+        process.serve_until_ended(claimed, idle_after=hours * 3600)
     except Exception:  # noqa: BLE001  (nobody reads the stderr of a service; the log is read)
         import traceback
 
-        _note(home, traceback.format_exc())
+        _note(claimed.home, traceback.format_exc())
         return 1
     return 0
 
@@ -88,14 +92,16 @@ def serve(
         raise ConflictError(
             f"lore serve runs already (pid {now.info.pid}, port {now.info.port})", hint="lore service stop"
         )
-    stop(home)
-    with claim.claimed(home, port=port, host=host, token=token) as claimed:
-        if claimed is None:
-            raise ConflictError("An agent started the service again just now", hint="run lore serve once more")
-        from lorehooks.hooks import process
+    for _ in range(5):  # an agent's prompt may start the background service between the two steps
+        stop(home)
+        with claim.claimed(home, port=port, host=host, token=token) as claimed:
+            if claimed is not None:
+                from lorehooks.hooks import process
 
-        on_ready(claimed.info)
-        process.serve_until_ended(claimed, idle_after=None)
+                on_ready(claimed.info)
+                process.serve_until_ended(claimed, idle_after=None)
+                return
+    raise ConflictError("Agents start the background service again and again", hint="run lore serve once more")
 
 
 def persistent_token(home: Home) -> str:
@@ -136,6 +142,11 @@ def start(home: Home) -> ServiceInfo:
         info = serviceinfo.read_info(home)
         if info is not None:
             return info
+    if pid := listener(home):
+        raise StorageError(f"The service (pid {pid}) does not answer", hint="lore service restart")
+    end = time.monotonic() + STOP_SECONDS
+    while _is_locked(home) and time.monotonic() < end:  # it is still saying why
+        time.sleep(0.02)
     raise StorageError(f"The service did not start: {_last_line(home, began)}", hint=f"see {home.log}")
 
 
@@ -147,16 +158,17 @@ def stop(home: Home) -> bool:
     home = Home(home.root.absolute())
     if not _is_locked(home):
         return False
-    for number, seconds in ((signal.SIGTERM, STOP_SECONDS), (signal.SIGKILL, STOP_SECONDS)):
-        end = time.monotonic() + seconds
+    ending = 0
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        end = time.monotonic() + STOP_SECONDS
         sent = False
         while time.monotonic() < end:
-            if not _is_locked(home):
+            pid = listener(home)
+            if not _is_locked(home) or (ending and pid not in {0, ending}):  # a prompt has started the next one already
                 return True
-            pid = _peer(home)
             if pid and not sent:
                 _signal(pid, number)
-                sent = True
+                ending, sent = pid, True
             time.sleep(0.02)
     raise StorageError(
         f"The service of {home.root} does not end", hint="end it where it runs: another container or user"
@@ -217,7 +229,7 @@ def connect(home: Home, seconds: float) -> socket.socket:
 def _is_superseded(home: Home, running: ServiceInfo) -> bool:
     from lorehooks.hooks import layout
 
-    if layout.environment_of(home) != sys.prefix:
+    if layout.environment_of(home) != sys.prefix or running.mode == "foreground":
         return False
     return _order(running.version) < _order(serviceinfo.installed_version())
 
@@ -243,7 +255,7 @@ def _is_locked(home: Home) -> bool:
     return False
 
 
-def _peer(home: Home) -> int:
+def listener(home: Home) -> int:
     """The process id of who listens, as this process can see it; 0 when unknown.
 
     Asked of the kernel, since a written number may be old, or of another container, and would end a stranger.

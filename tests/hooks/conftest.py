@@ -88,6 +88,18 @@ class Place:
             answer = b"".join(iter(lambda: connection.recv(65536), b""))
         return json.loads(answer.partition(b"\r\n\r\n")[2])
 
+    def start_by(self, command: str) -> None:
+        """Let `bin/service` run something else."""
+        script = self.home.bin / "service"
+        script.write_text("\n".join([*script.read_text().splitlines()[:-1], f"{command}\n"]))
+
+    def use_stand_in(self) -> None:
+        """Serve the stand-in app. The owner line names nobody, so that no service or command lays the home out again."""
+        script = self.home.bin / "service"
+        owner = layout.environment_of(self.home)
+        script.write_text(script.read_text().replace(f"# environment: {owner}", "# environment: the tests"))
+        self.start_by(f"exec '{sys.executable}' '{FAKE_SERVICE}' \"$@\"")
+
     def misses(self) -> list[str]:
         """The reasons that hooks left behind."""
         with contextlib.suppress(FileNotFoundError):
@@ -109,17 +121,11 @@ class Place:
             for stream in (process.stdin, process.stdout, process.stderr):
                 if stream is not None:
                     stream.close()
-        with contextlib.suppress(OSError, KeyError):  # none runs
+        with contextlib.suppress(OSError):
             self.home.run.chmod(0o700)
-            os.kill(self.pid(), signal.SIGKILL)  # quicker than asking it to end, which tests of their own do
+        if listening := service.listener(self.home):
+            os.kill(listening, signal.SIGKILL)  # quicker than asking it to end, which tests of their own do
         service.stop(self.home)
-
-
-def use_stand_in(home: Home) -> None:
-    """Let `bin/service` start the stand-in app. It keeps its owner line, but is then not refreshed by the service."""
-    script = (home.bin / "service").read_text().replace("-P -m lorehooks.hooks.service", f"'{FAKE_SERVICE}'")
-    script = script.replace(f"# environment: {sys.prefix}", "# environment: the tests")
-    (home.bin / "service").write_text(script)
 
 
 @pytest.fixture
@@ -127,8 +133,8 @@ def place(tmp_path: Path) -> Iterator[Place]:
     """A laid-out home, with a space and other letters in its path, whose service is not running."""
     home = Home(tmp_path / "zoë 김" / ".lore")
     layout.lay(home)
-    use_stand_in(home)
     place = Place(home)
+    place.use_stand_in()
     yield place
     place.end()
 

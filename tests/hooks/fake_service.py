@@ -8,6 +8,7 @@ import os
 import sys
 import time
 import types
+from pathlib import Path
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -15,7 +16,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from lorehooks.core.home import Home
-from lorehooks.hooks import service
+from lorehooks.hooks import lease, service, serviceinfo
 
 calls = []
 
@@ -81,4 +82,8 @@ if __name__ == "__main__":
     stand_in = types.ModuleType("lorehooks.hooks.app")
     stand_in.create_app = create_app
     sys.modules["lorehooks.hooks.app"] = stand_in
+    if "LORE_FAKE_PAUSE" in os.environ:  # look after the home more often than a real service has to
+        lease.RENEW = float(os.environ["LORE_FAKE_PAUSE"])
+    if "LORE_FAKE_RELEASE" in os.environ:  # a file that says which release is installed
+        serviceinfo.installed_version = Path(os.environ["LORE_FAKE_RELEASE"]).read_text
     sys.exit(service.main())
