@@ -261,8 +261,8 @@ async def call_tool(
 
 def fill_ids(
     tool_input: Mapping[str, object], ids_for: Callable[[str], RecallIds | None]
-) -> tuple[dict[str, object], RecallIds] | None:
-    """The arguments of `lore_get_node` with the ids that the model left out, and the ids it then has.
+) -> tuple[dict[str, object], str, RecallIds] | None:
+    """The arguments of `lore_get_node` with the ids that the model left out, then its address and ids in full.
 
     None when there is nothing to do: both are there, or the session was not shown this address.
     """
@@ -271,10 +271,11 @@ def fill_ids(
     if not isinstance(uri, str) or len(given) == 2:  # noqa: PLR2004  both ids
         return None
     try:
-        known = ids_for(str(uris.parse(uri)))
+        address = str(uris.parse(uri))
     except InvalidError:
         return None
+    known = ids_for(address)
     if known is None:
         return None
     ids = {"session_id": known.session_id, "query_id": known.query_id} | given
-    return {**tool_input, **ids}, RecallIds(str(ids["session_id"]), str(ids["query_id"]))
+    return {**tool_input, **ids}, address, RecallIds(str(ids["session_id"]), str(ids["query_id"]))

@@ -26,6 +26,7 @@ from lorehooks.core.store import Store
 from lorehooks.core.tools import ToolContext, call_tool, tool_definitions
 from lorehooks.hooks.dispatch import Dispatcher
 from lorehooks.hooks.guard import Guard
+from lorehooks.hooks.mcp_server import create_mcp_app
 from lorehooks.hooks.misses import Misses
 from lorehooks.hooks.ready import ReadyFiles
 
@@ -73,6 +74,7 @@ class Parts:
 
 def create_app(home: Home) -> Starlette:
     """Build the application of one home; its files are opened when it starts. Raises nothing for a bad `config.toml`."""
+    mcp = create_mcp_app(lambda request: request.app.state.parts)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -86,6 +88,7 @@ def create_app(home: Home) -> Starlette:
             for task in background:
                 task.cancel()
             await asyncio.gather(*background, return_exceptions=True)
+            await mcp.close()
             await parts.close()
 
     routes: list[BaseRoute] = [
@@ -95,9 +98,8 @@ def create_app(home: Home) -> Starlette:
         Route("/hooks/v1/{client_type}/{event}", _hook, methods=["POST"]),
     ]
     from lorehooks.hooks.api import api_routes
-    from lorehooks.hooks.mcp_server import create_mcp_app
 
-    routes.append(Mount("/api/mcp", create_mcp_app(lambda request: request.app.state.parts.backend)))
+    routes.append(Route("/api/mcp", mcp))
     routes.append(Mount("/api", routes=api_routes()))
     app = Starlette(routes=routes, lifespan=lifespan)
     app.add_middleware(Guard, home=home)

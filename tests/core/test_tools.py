@@ -326,7 +326,8 @@ def test_only_missing_ids_are_filled_into_a_call(given, filled):
     if filled is None:
         assert answer is None
     else:
-        arguments, ids = answer
+        arguments, address, ids = answer
+        assert address == "project://shop"
         assert (ids.session_id, ids.query_id) == filled == (arguments["session_id"], arguments["query_id"])
         assert arguments["uri"] == "Project://Shop/"
 
