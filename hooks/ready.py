@@ -73,9 +73,9 @@ class ReadyFiles:
             files[self.home.tools / f"{client_type}.json"] = _json(ready_answers(client_type, guidance))
         for folder in (self.home.boot, self.home.tools):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for path, data in files.items():
-            if not path.exists() or path.read_bytes() != data:
-                write_whole(path, data)
+        for path, wanted in files.items():
+            if not path.exists() or path.read_bytes() != wanted:
+                write_whole(path, wanted)
 
 
 def _json(value: object) -> bytes:
