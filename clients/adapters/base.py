@@ -82,7 +82,7 @@ def canonical_event(name: str) -> EventKind:
 
 def is_node_tool(name: str) -> bool:
     """Whether a host's name of a tool is our `lore_get_node`, with whatever a host puts before it."""
-    return name == NODE_TOOL or name.endswith((f"__{NODE_TOOL}", f"_lore_{NODE_TOOL}", f".{NODE_TOOL}"))
+    return name in (NODE_TOOL, f"lore_{NODE_TOOL}") or name.endswith((f"__{NODE_TOOL}", f".{NODE_TOOL}"))
 
 
 def no_prompt_because(prompt: str, synthetic: tuple[str, ...]) -> str:
