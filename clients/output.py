@@ -13,7 +13,7 @@ import shutil
 import sys
 import time
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -128,25 +128,28 @@ def say_table(columns: Sequence[Column], rows: Sequence[Sequence[object]], empty
 
 
 class Progress:
-    """A progress bar on stderr that appears only on a terminal, and only once a second has passed."""
+    """Progress bars on stderr, one phase after the other: only on a terminal, and only once a second has passed."""
 
-    def __init__(self, label: str, total: int) -> None:
-        """`total` is the number of steps; `step` counts them."""
-        self.label = label
-        self.total = total
+    def __init__(self) -> None:
         self._began = time.monotonic()
-        self._done = 0
         self._bar: Any = None
 
-    def step(self, count: int = 1) -> None:
-        """Note that so many more steps are done."""
-        self._done += count
-        if self._bar is not None:
-            self._bar.update(count)
-        elif time.monotonic() - self._began > PATIENCE_SECONDS and sys.stderr.isatty():
-            self._bar = click.progressbar(length=self.total, label=self.label, file=sys.stderr)
-            self._bar.__enter__()
-            self._bar.update(self._done)
+    def begin(self, label: str, steps: int) -> Callable[[], None]:
+        """Begin a phase, which ends the one before; answers what is to be called for each of its steps."""
+        self._end()
+        done = 0
+
+        def step() -> None:
+            nonlocal done
+            done += 1
+            if self._bar is not None:
+                self._bar.update(1)
+            elif time.monotonic() - self._began > PATIENCE_SECONDS and sys.stderr.isatty():
+                self._bar = click.progressbar(length=steps, label=label, file=sys.stderr)
+                self._bar.__enter__()
+                self._bar.update(done)
+
+        return step
 
     def __enter__(self) -> Self:
         return self
@@ -154,8 +157,12 @@ class Progress:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._end()
+
+    def _end(self) -> None:
         if self._bar is not None:
-            self._bar.__exit__(kind, error, trace)
+            self._bar.__exit__(None, None, None)
+            self._bar = None
 
 
 def _narrow(widths: list[int], columns: Sequence[Column], width: int) -> None:

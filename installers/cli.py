@@ -37,6 +37,16 @@ MENU: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Memories": {
         "node": ("lorehooks.clients.node_commands:node", "Create, read, change, find and restore memories."),
     },
+    "Agents": {
+        "install": ("lorehooks.installers.commands:install", "Give agents their memory: hooks and tools."),
+        "update": ("lorehooks.installers.commands:update", "Bring installed runtimes up to date with this release."),
+        "uninstall": ("lorehooks.installers.commands:uninstall", "Take agents' hooks and tools out again."),
+        "replay": ("lorehooks.hooks.replay_command:replay", "Read back what hooks sent to agents."),
+    },
+    "Server": {
+        "service": ("lorehooks.hooks.commands:service", "The local service that hooks and tools talk to."),
+        "serve": ("lorehooks.hooks.commands:serve", "Be a Lore server for other clients."),
+    },
 }
 """Section to command name to (`module:attribute`, short help). The help stands here so that listing imports nothing."""
 
@@ -124,3 +134,7 @@ def _fail(invocation: Invocation, code: str, message: str, hint: str, exit_code:
         text = " ".join(message.split())
         output.note(f"Error: {text} ({hint})" if hint else f"Error: {text}", fg="red")
     return exit_code
+
+
+if __name__ == "__main__":
+    main()

@@ -86,6 +86,6 @@ def test_dataclasses_become_objects():
 
 def test_progress_is_silent_where_nobody_watches(capsys, monkeypatch):
     monkeypatch.setattr(output, "PATIENCE_SECONDS", -1)
-    with output.Progress("Rebuilding", 3) as progress:
-        progress.step(3)
+    with output.Progress() as progress:
+        progress.begin("Rebuilding", 1)()
     assert capsys.readouterr() == ("", "")
