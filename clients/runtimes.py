@@ -92,7 +92,7 @@ _TABLE = (
         host_timeout_ms={"session.start": 10_000, "prompt.submit": 10_000, "subagent.start": 10_000},
         form="hook",
         keeps_transcript=True,
-        oldest_seen="2.1.332",
+        oldest_seen="2.1.118",
         rewrites_tool_input=True,
         synthetic_prompts=(
             "<task-notification", "<teammate-message", "<local-command-", "<command-name", "<command-message", "<bash-",

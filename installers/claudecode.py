@@ -39,7 +39,8 @@ MARKETPLACE = "lorehooks"
 PLUGIN = "lore@lorehooks"
 PUBLIC_PLUGIN = "lore@lore"
 SERVER = "lore"
-NEEDED = (2, 1, 0)
+NEEDED = (2, 1, 118)
+"""Older ones drop a plugin's whole hooks file because of its `mcp_tool` hook (seen with 2.1.117)."""
 TOOL = "mcp__plugin_lore_lore__{}"
 READING_TOOLS = ("lore_guidance", "lore_status", "lore_boot", "lore_get_node", "lore_search", "lore_list_domains")
 FILL_SECONDS = 5
@@ -107,9 +108,11 @@ class ClaudeCode:
             if ours and found:
                 commands.append(HostCommand(("claude", "plugin", *words)))
                 edits.append(Delete(way, value))
+        copies = folder(context) / "plugins" / "cache" / MARKETPLACE
         return Plan(
             commands=tuple(commands),
             edits=(EditFile(settings_file(context), tuple(edits)),) if edits else (),
+            folders=tuple(each for each in (marketplace(context.home), copies) if ours and each.is_dir()),
         )
 
     def check(self, context: Context) -> tuple[Finding, ...]:
@@ -185,6 +188,8 @@ def _commands(context: Context, settings: Plain) -> Iterator[HostCommand]:
     )
     ours, stored = _registered(settings, context.home)
     has_market = ours and stored and look_up(_read(known), (MARKETPLACE,))[0]
+    if not ours:  # a home that was moved away: the program refuses a second place under the same name
+        yield HostCommand(("claude", "plugin", "marketplace", "remove", MARKETPLACE), touches=touches)
     yield HostCommand(
         ("claude", "plugin", "marketplace", "add", str(marketplace(context.home))),
         undo=("claude", "plugin", "marketplace", "remove", MARKETPLACE),

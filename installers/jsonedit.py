@@ -6,6 +6,7 @@ The result is parsed again and compared with the intended change before anyone m
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path as FilePath
@@ -15,6 +16,8 @@ from lorehooks.installers.edits import Append, Delete, Edit, Path, Prune, Put, R
 from lorehooks.installers.jsondata import contains, intended, look_up, normal
 from lorehooks.installers.jsontext import BOM, Dialect, Document, Item, Plain, Value, parse, same
 from lorehooks.installers.problem import RefusedError
+
+Span = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +44,10 @@ def apply(content: bytes, edits: Sequence[Edit], *, name: FilePath | str, dialec
                 _check_way(document, edit.path)
                 stays += _left(document.plain, edit)
                 continue
-            text, back = _Editor(document).make(edit)
+            editor = _Editor(document)
+            text, back = editor.make(edit)
             undo = (*back, *undo)
-            document = _verified(document, text, edit)
+            document = _verified(document, text, edit, editor.gone)
     except RefusedError as error:
         raise error.with_snippet(snippet(edits)) from error
     return Edited((BOM if document.bom else b"") + document.text.encode("utf-8"), undo, tuple(stays))
@@ -90,10 +94,18 @@ def _check_way(document: Document, path: Path) -> None:
             here = item.value if item else None
 
 
-def _verified(before: Document, text: str, edit: Edit) -> Document:
-    """The new text, parsed and held against the intended change as worked out on the data alone."""
+def _verified(before: Document, text: str, edit: Edit, gone: Sequence[Span]) -> Document:
+    """The new text, parsed and held against the intended change: the data, and every comment outside of what had to go."""
     after = parse((BOM if before.bom else b"") + text.encode("utf-8"), name=before.name, dialect=before.dialect)
-    if after.plain != intended(before.plain, edit) or after.comment_texts != before.comment_texts:
+    comments = Counter(after.comment_texts)
+    if isinstance(edit, Restore):
+        comments -= Counter(parse(edit.raw.encode(), name=before.name, dialect=before.dialect).comment_texts)
+    kept = Counter(
+        before.text[start:end]
+        for start, end in before.comments
+        if not any(first <= start and end <= last for first, last in gone)
+    )
+    if after.plain != intended(before.plain, edit) or comments != kept:
         raise RefusedError(before.name, f"the change of {describe(edit.path)} cannot be made without side effects")
     return after
 
@@ -108,6 +120,8 @@ class _Editor:
         self.newline = "\r\n" if "\r\n" in self.text else "\n"
         self.unit = self._indent_unit()
         roomy = self.root is None or not self.root.items or '": ' in self.text
+        self.gone: list[Span] = []
+        """Places of the old text that an edit gave up."""
         self.separators = (", ", ": ") if roomy else (",", ":")
 
     def make(self, edit: Edit) -> tuple[str, tuple[Edit, ...]]:
@@ -117,6 +131,7 @@ class _Editor:
                 return self._add(edit)
             case Restore():
                 value = self._find(edit.path)
+                self.gone = [(value.start, value.end)]
                 return self.text[: value.start] + edit.raw + self.text[value.end :], ()
             case Remove():
                 container = self._find(edit.path)
@@ -163,6 +178,7 @@ class _Editor:
             if here.kind != "array":
                 self.document.refuse(here.start, f"{describe(edit.path)} is not a list")
             return self._insert(here, edit.value), (back,)
+        self.gone = [(here.start, here.end)]
         old = self.text[here.start : here.end]
         new = self._render(edit.value, self._line_indent(here.start), spread=self._is_spread(here))
         return self.text[: here.start] + new + self.text[here.end :], (Restore(edit.path, edit.value, old),)
@@ -190,7 +206,7 @@ class _Editor:
     def _inner_end(self, container: Value) -> int:
         """Where the last item or comment inside a container ends."""
         inside = [end for start, end in self.document.comments if container.start < start < container.end]
-        return max(container.start + 1, *inside, *(item.end for item in container.items[-1:]))
+        return max([container.start + 1, *inside, *(item.end for item in container.items[-1:])])
 
     # --- taking away
 
@@ -204,7 +220,7 @@ class _Editor:
             cuts.append((comma, comma + 1))
         if not kept and not any(container.start < start < container.end for start, _ in self.document.comments):
             cuts = [(container.start + 1, container.end - 1)]
-        text = self.text
+        text, self.gone = self.text, cuts
         for start, end in sorted(cuts, reverse=True):
             text = text[:start] + text[end:]
         return text
