@@ -21,7 +21,8 @@ class Budget:
     unit: Unit = "chars"
 
     def holds(self, text: str) -> bool:
-        return measure(text, self.unit) <= self.limit
+        # No unit counts less than one for a code point, so a huge text needs no counting.
+        return len(text) <= self.limit and measure(text, self.unit) <= self.limit
 
     def less(self, *texts: str) -> Budget:
         """What is left beside these texts; may be negative, and then holds nothing."""
@@ -34,7 +35,7 @@ def measure(text: str, unit: Unit) -> int:
         return len(text)
     if unit == "bytes":
         return len(text.encode("utf-8", "surrogatepass"))
-    return len(text) + sum(character > "\uffff" for character in text)
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def clip(text: str, budget: Budget) -> str:
@@ -46,7 +47,7 @@ def clip(text: str, budget: Budget) -> str:
         return ""
     if budget.holds(text):
         return text
-    low, high = 0, min(len(text), budget.limit)  # no unit counts less than one for a code point
+    low, high = 0, min(len(text), budget.limit)
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if budget.holds(text[:middle]) else (low, middle - 1)
