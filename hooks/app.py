@@ -93,6 +93,7 @@ def create_app(home: Home) -> Starlette:
 
     routes: list[BaseRoute] = [
         Route("/hooks/v1/alive", _alive, methods=["POST"]),
+        Route("/hooks/v1/flush", _flush, methods=["POST"]),
         Route("/hooks/v1/tools", _tools, methods=["GET"]),
         Route("/hooks/v1/{client_type}/tool", _tool, methods=["POST"]),
         Route("/hooks/v1/{client_type}/{event}", _hook, methods=["POST"]),
@@ -131,6 +132,13 @@ async def _hook(request: Request) -> Response:
 async def _alive(request: Request) -> Response:
     request.app.state.activity.touch()
     return Response(status_code=204)
+
+
+async def _flush(request: Request) -> Response:
+    """Write down what has been recorded so far, for `lore replay`, which reads the file."""
+    parts: Parts = request.app.state.parts
+    written = await asyncio.to_thread(parts.recorder.flush)
+    return JSONResponse({"written": written})
 
 
 async def _tools(request: Request) -> Response:

@@ -34,6 +34,9 @@ from lorehooks.hooks.serviceinfo import installed_version
 ANSWER_MARGIN_MS = 200
 """What is left to the caller to receive and print the answer."""
 
+REHEARSAL = "lore-rehearsal"
+"""The session of `lore boot` and of the doctor's self-test: answered like any other, kept out of ledger and records."""
+
 NEW_EPOCH_SOURCES = ("startup", "clear", "compact", "fork")
 KEEPS_CONTEXT = ("resume",)
 """Sources after which the model still sees what it was sent; anything unknown counts as a new start (bug case B18)."""
@@ -74,9 +77,15 @@ class Dispatcher:
         if adapter is None:
             return b""
         event = adapter.parse(event_name, decode(body))
+        rehearsal = event.session_id == REHEARSAL
+        if rehearsal:
+            event = replace(event, session_id=None)
         answer = await self._answer(event, remaining_ms)
         output = adapter.render(event, answer.text) if answer.raw is None else answer.raw
-        self._record(event, answer, output, (time.perf_counter() - began) * 1000)
+        if not rehearsal:
+            if event.kind == "session.start" and answer.text:
+                self.misses.seen(client_type)
+            self._record(event, answer, output, (time.perf_counter() - began) * 1000)
         return output
 
     async def _answer(self, event: HookEvent, remaining_ms: float) -> Answer:
@@ -126,14 +135,12 @@ class Dispatcher:
     async def _boot_text(self, event: HookEvent, runtime: Runtime, data: BootData | None = None) -> str:
         data = data or await self.backend.boot(event.client_type)
         startup = await self._startup_recall(event, runtime)
-        text = render_boot(
+        return render_boot(
             replace(data, startup=startup, notice=self.misses.notice(event.client_type, self.language)),
             client_type=event.client_type,
             language=self.language,
             budget=runtime.boot_budget,
         )
-        self.misses.seen(event.client_type)
-        return text
 
     async def _startup_recall(self, event: HookEvent, runtime: Runtime) -> tuple[str, ...]:
         """One block for each of runtime, folder and repository that recalls something; a memory is named once."""
