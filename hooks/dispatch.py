@@ -52,6 +52,8 @@ class Answer:
     candidates: tuple[Candidate, ...] = ()
     asked: Asked = field(default_factory=Asked)
     epoch: int | None = None
+    tells_misses: bool = False
+    """Whether the text was made now, and so says what was missed since the last one."""
     raw: bytes | None = None
     """Bytes that are no context text, such as changed tool arguments."""
 
@@ -83,7 +85,7 @@ class Dispatcher:
         answer = await self._answer(event, remaining_ms)
         output = adapter.render(event, answer.text) if answer.raw is None else answer.raw
         if not rehearsal:
-            if event.kind == "session.start" and answer.text:
+            if answer.tells_misses:
                 self.misses.seen(client_type)
             self._record(event, answer, output, (time.perf_counter() - began) * 1000)
         return output
@@ -118,7 +120,7 @@ class Dispatcher:
         runtime = RUNTIMES[event.client_type]
         session = self._session(event)
         if session is None:
-            return Answer(text=await self._boot_text(event, runtime))
+            return Answer(text=await self._boot_text(event, runtime), tells_misses=True)
         if event.source not in KEEPS_CONTEXT and event.source != "ask":
             session.begin_epoch()
         elif session.boot is not None and (event.source == "ask" or not runtime.keeps_transcript):
@@ -130,7 +132,7 @@ class Dispatcher:
         session.boot = await self._boot_text(event, runtime, data)
         session.boot_key = key
         self._keep(session)
-        return Answer(text=session.boot, epoch=session.epoch)
+        return Answer(text=session.boot, epoch=session.epoch, tells_misses=True)
 
     async def _boot_text(self, event: HookEvent, runtime: Runtime, data: BootData | None = None) -> str:
         data = data or await self.backend.boot(event.client_type)
