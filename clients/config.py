@@ -31,7 +31,8 @@ class ConfigError(LoreError):
 class Config:
     """What `config.toml` says, checked. `problems` names what was left out because it is wrong."""
 
-    server: str = EMBEDDED
+    server: str | None = None
+    """`server.url`: an address or `embedded`; None when the file says nothing (`target` says what then holds)."""
     settings: Settings = field(default_factory=Settings)
     problems: tuple[str, ...] = ()
 
@@ -50,7 +51,9 @@ def load(home: Home) -> Config:
         except LoreError as error:
             problems.append(f"{home.config}: {error.message}")
     server = _get(table, "server.url")
-    return Config(server if isinstance(server, str) and server else EMBEDDED, Settings(values), tuple(problems))
+    return Config(
+        server.strip() if isinstance(server, str) and server.strip() else None, Settings(values), tuple(problems)
+    )
 
 
 def load_or_defaults(home: Home) -> Config:

@@ -1,0 +1,84 @@
+"""Tokens of Lore servers in `H/credentials.toml` (mode 0600), each under the one origin it may be sent to.
+
+["https://lore.example.com:443"]
+token = "…"
+allow_insecure_http = true      # only for plain http beyond this machine, where someone accepted that
+"""
+
+from __future__ import annotations
+
+import contextlib
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from lorehooks.clients.config import ConfigError
+from lorehooks.clients.endpoint import check_token, origin_of
+from lorehooks.core.files import write_whole
+from lorehooks.core.home import Home
+
+FILE = "credentials.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """What is known for one origin."""
+
+    token: str | None = field(default=None, repr=False)
+    allow_insecure_http: bool = False
+
+
+def path_of(home: Home) -> Path:
+    """Where the tokens of a home lie."""
+    return home.root / FILE
+
+
+def credential_for(home: Home, url: str) -> Credential:
+    """What is kept for the origin of an address; empty when nothing is. Raises ConfigError for a broken file."""
+    entry = _read(home).get(origin_of(url), {})
+    token = entry.get("token")
+    return Credential(token if isinstance(token, str) and token else None, entry.get("allow_insecure_http") is True)
+
+
+def keep(home: Home, url: str, credential: Credential) -> None:
+    """Keep a credential for the origin of an address, in place of the one before. Raises ConfigError, InvalidError."""
+    if credential.token is not None:
+        check_token(credential.token)
+    table = _read(home)
+    entry: dict[str, object] = {}
+    if credential.token is not None:
+        entry["token"] = credential.token
+    if credential.allow_insecure_http:
+        entry["allow_insecure_http"] = True
+    if entry:
+        table[origin_of(url)] = entry
+    else:
+        table.pop(origin_of(url), None)
+    home.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    write_whole(path_of(home), tomli_w.dumps(table).encode(), 0o600)
+
+
+def _read(home: Home) -> dict[str, dict[str, Any]]:
+    path = path_of(home)
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        if path.stat().st_mode & 0o077:
+            with contextlib.suppress(OSError):
+                path.chmod(0o600)  # an editor or a copy may have opened it to others
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(
+            f"{path} cannot be read: {_without_line(error)}",
+            hint="mend or remove it, then lore connect URL --token-stdin",
+        ) from None
+    return {origin: dict(entry) for origin, entry in table.items() if isinstance(entry, Mapping)}
+
+
+def _without_line(error: Exception) -> str:
+    """A parser's words may repeat the line, and so a token."""
+    return type(error).__name__ if isinstance(error, tomllib.TOMLDecodeError | UnicodeDecodeError) else str(error)
