@@ -197,6 +197,10 @@ class RecallResult:
     """The character limit, when the prompt was longer."""
     timed_out_ms: int | None = None
     """The limit that was passed, when recall was skipped."""
+    query_words: int = 0
+    """Pieces of the text that carry meaning: what lexical damping reckons with."""
+    lexical_damp: float = 1.0
+    """What was left of the lexical weight."""
     meta: dict[str, object] = field(default_factory=dict)
 
     @property

@@ -65,7 +65,13 @@ def recall(index: RecallIndex, query: RecallQuery, settings: Mapping[str, Any], 
         else:
             shown += 1
         candidates.append(replace(candidate(index, scored, slot, now), withheld=withheld))
-    return RecallResult(text, tuple(candidates), truncated_at=truncated_at)
+    return RecallResult(
+        text,
+        tuple(candidates),
+        truncated_at=truncated_at,
+        query_words=words_of(scored.question),
+        lexical_damp=round(damping(scored.question), 6),
+    )
 
 
 def score(
@@ -105,7 +111,12 @@ def score(
 
 def damping(question: Question) -> float:
     """How much of the lexical weight is left: the longer the prompt, the less a shared word says (4.3)."""
-    return 1 / math.log2(2 + max(1, sum(ask.mass > 0 for ask in question.asks)))
+    return 1 / math.log2(2 + max(1, words_of(question)))
+
+
+def words_of(question: Question) -> int:
+    """How many pieces of the prompt carry meaning."""
+    return sum(ask.mass > 0 for ask in question.asks)
 
 
 def ranked(

@@ -1,0 +1,153 @@
+"""What a person's console and the Lore API ask of the embedded memory, beyond what hooks and tools need.
+
+Short reads run on the event loop; what looks at the whole memory runs in a thread or in slices, so that prompts go on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from lorehooks.clients.embedded import EmbeddedBackend
+from lorehooks.core import footprints, proposals, rebuild
+from lorehooks.core import uri as uris
+from lorehooks.core.clock import to_iso
+from lorehooks.core.errors import ConflictError, NotFoundError
+from lorehooks.core.events import Event
+from lorehooks.core.footprints import Updater
+from lorehooks.core.history import history
+from lorehooks.core.model import Node, NodeDraft, Origin, View, WriteResult
+
+_NUMBERING_TRIES = 5
+_YIELD_EVERY = 50
+"""Events between two moments in which a rebuild in a thread lets the event loop go first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """A memory in a listing. `children` is how many lie directly below it."""
+
+    node: Node
+    children: int
+    updaters: Sequence[Updater]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A memory with its surroundings. `node` is None for the root of a domain."""
+
+    uri: uris.Uri
+    node: Node | None
+    views: Sequence[View]
+    updaters: Sequence[Updater]
+    children: Sequence[Child]
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """The history of a memory, newest first. `node` is None when it was deleted."""
+
+    uri: uris.Uri
+    node: Node | None
+    events: Sequence[Event]
+
+
+class Console:
+    """A view on one backend; cheap to make."""
+
+    def __init__(self, backend: EmbeddedBackend) -> None:
+        self.backend = backend
+        self.store = backend.store
+
+    def page(self, uri: uris.Uri, *, with_views: bool) -> Page:
+        """A memory, or the root of a domain, for looking around. Raises NotFoundError."""
+        node = self.store.require(uri) if uri.path else None
+        children = self.store.children(uri)
+        counts = self.store.child_counts([child.uri for child in children])
+        wrote = footprints.updaters(self.store, [*([node.uuid] if node else []), *(child.uuid for child in children)])
+        return Page(
+            uri=uri,
+            node=node,
+            views=self.backend.live.views_of(node) if node and with_views else (),
+            updaters=wrote[node.uuid] if node else (),
+            children=[Child(child, counts.get(child.uri, 0), wrote[child.uuid]) for child in children],
+        )
+
+    def by_uuid(self, node_uuid: str) -> Node:
+        """The memory with that identity. Raises NotFoundError."""
+        node = self.store.node_by_uuid(node_uuid)
+        if node is None:
+            raise NotFoundError(f"There is no memory with uuid {node_uuid}")
+        return node
+
+    async def glossary(self) -> list[tuple[str, str]]:
+        """Every keyword with the uuid of its memory, by keyword."""
+
+        def read() -> list[tuple[str, str]]:
+            return sorted((keyword, node.uuid) for node in self.store.nodes() for keyword in node.glossary)
+
+        return await asyncio.to_thread(read)
+
+    async def create_numbered(
+        self, parent: uris.Uri, draft: NodeDraft, origin: Origin, *, allow_secret: bool
+    ) -> WriteResult:
+        """Create a memory without a title: it gets the next number among its siblings."""
+        for attempt in range(_NUMBERING_TRIES):
+            taken = [int(child.title) for child in map(_uri_of, self.store.children(parent)) if child.title.isdecimal()]
+            uri = str(parent.child(str(max(taken, default=0) + 1)))
+            named = NodeDraft(uri, draft.content, draft.priority, draft.disclosure, draft.glossary)
+            try:
+                return await self.backend.create_node(named, origin, allow_secret=allow_secret)
+            except ConflictError:  # someone else was quicker with that number
+                if attempt == _NUMBERING_TRIES - 1:
+                    raise
+        raise AssertionError  # the loop returns or raises
+
+    def history(self, uri: uris.Uri, limit: int) -> Past:
+        """What happened to a memory, a deleted one too. Raises NotFoundError."""
+        return Past(uri, self.store.node(uri), history(self.store, uri, limit))
+
+    async def overview(
+        self, *, days: int, event_type: str | None, uri: str | None, source: str | None, limit: int
+    ) -> footprints.Overview:
+        """What happened in the last days; see `core.footprints`."""
+        since = to_iso(self.store.clock() - timedelta(days=days))
+        return await asyncio.to_thread(
+            footprints.overview, self.store, since, event_type=event_type, uri=uri, source=source, limit=limit
+        )
+
+    def timeline(self, *, uuid: str | None, uri: str | None, limit: int) -> list[Event]:
+        """Events of one memory, oldest first."""
+        return footprints.timeline(self.store, uuid=uuid, uri=uri, limit=limit)
+
+    def pending(self) -> list[proposals.Proposal]:
+        """Writes to boot nodes that wait for a person."""
+        return proposals.pending(self.store)
+
+    async def verify(self) -> rebuild.Verification:
+        """Compare the projections with the log."""
+        return await asyncio.to_thread(rebuild.verify, self.store)
+
+    async def rebuild(self, progress: Callable[[str, int, int], None]) -> Mapping[str, int]:
+        """Build projections and index again. `progress` gets the phase, how much is done, and of how much.
+
+        Called in another thread during `projections`, on the loop during `index`.
+        """
+        total = self.store.counts()["events"]
+
+        def replayed(count: int) -> None:
+            if count % _YIELD_EVERY == 0:
+                progress("projections", count, total)
+                time.sleep(0)
+
+        events = await asyncio.to_thread(rebuild.rebuild, self.store, replayed)
+        nodes = await self.backend.live.rebuild(lambda done, of: progress("index", done, of))
+        self.backend.changed(())
+        return {"events": events, "nodes": nodes}
+
+
+def _uri_of(node: Node) -> uris.Uri:
+    return uris.parse(node.uri)
