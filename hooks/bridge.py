@@ -5,7 +5,7 @@ the user's first prompt for a slow server; tool calls go to the service's `/api/
 only, and a single file: it runs as a copy in the home, outside any environment.
 """
 
-# pathlib costs a bridge a tenth of its start, hence os and open:
+# os and open instead of pathlib, for the same reason as below:
 # ruff: noqa: PTH100, PTH116, PTH120, PTH123
 from __future__ import annotations
 
@@ -15,8 +15,13 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable
-from typing import Any
+
+TYPE_CHECKING = False  # importing typing would add a third to a bridge's start
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Message = dict[str, Any]
 
 PROTOCOLS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 """Revisions that begin with `initialize`, oldest first."""
@@ -30,8 +35,6 @@ HOOK_SECONDS = 2.0
 """Tools named `hook_…` are a host's way to run a hook: they answer in time and stay silent when anything fails."""
 ALIVE_SECONDS = 600.0
 MOST_ANSWER = 32 << 20
-
-Message = dict[str, Any]
 
 
 class NoAnswerError(Exception):
@@ -71,7 +74,7 @@ def start_service(home: str, seconds: float) -> bool:
         os.close(ready)
 
 
-def exchange(target: str, body: bytes, end: float) -> bytes:
+def exchange(target: str, body: bytes, end: float, protocol: str = PROTOCOLS[-1]) -> bytes:
     """POST to the service of the working folder; the body of its answer. `end` is the monotonic moment at which waiting is over.
 
     Raises OSError when nobody answers in time, NoAnswerError for another status.
@@ -89,7 +92,7 @@ def exchange(target: str, body: bytes, end: float) -> bytes:
         service.connect("service.sock")  # relative, since a socket's path has room for 108 bytes
         head = (
             f"POST {target} HTTP/1.1\r\nHost: lore\r\nConnection: close\r\nContent-Type: application/json\r\n"
-            f"Accept: application/json, text/event-stream\r\nX-Lore-Remaining-Ms: {left() * 1000:.0f}\r\n"
+            f"Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: {protocol}\r\nX-Lore-Remaining-Ms: {left() * 1000:.0f}\r\n"
             f"Content-Length: {len(body)}\r\n\r\n"
         )
         service.sendall(head.encode() + body)
@@ -231,14 +234,14 @@ class Bridge:
         body = json.dumps(message).encode()
         try:
             try:
-                content = exchange(target, body, end)
+                content = exchange(target, body, end, self._version)
             except TimeoutError:
                 raise
             except OSError:
                 with self._starting:  # calls made together start one service
                     if not start_service(self.home, end - time.monotonic()):
                         raise NoAnswerError("start_failed") from None
-                content = exchange(target, body, end)
+                content = exchange(target, body, end, self._version)
             answer = json.loads(content)
         except TimeoutError:
             raise NoAnswerError("timeout") from None
@@ -308,9 +311,12 @@ def _stay_alive(bridge: Bridge) -> None:
         if time.monotonic() - told >= ALIVE_SECONDS:
             bridge.tell_alive()
             told = time.monotonic()
-        time.sleep(5)
+        time.sleep(1)
     os._exit(0)
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        os._exit(0)

@@ -1,7 +1,8 @@
-"""Fills a home with what runtimes start: `bin/python`, `bin/hook.py`, `bin/bridge.py`, `bin/service`."""
+"""Fills a home with what runtimes start: `bin/python`, `bin/hook.py`, `bin/bridge.py`, `bin/service`, `bin/tools/`."""
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import shlex
@@ -38,6 +39,7 @@ def lay(home: Home, environment: Path | None = None) -> None:
     _put(home.bin / "bridge.py", (ours / "bridge.py").read_bytes(), 0o600)
     _put(home.bin / "service", service_script(environment).encode(), 0o700)
     _put(home.root / "README.txt", README.encode(), 0o600)
+    _put_tools(home)
     link = home.bin / "python"
     if hook_is_new or not _leads_to(link, next(_candidates(), None)):
         _link(link, _interpreter(home))
@@ -50,6 +52,22 @@ def refresh(home: Home) -> None:
             lay(home)
         except (OSError, StorageError) as error:
             logging.getLogger(__name__).warning("bin not refreshed: %s", error)
+
+
+def _put_tools(home: Home) -> None:
+    """What the bridge answers as long as no service has written `run/tools`: hosts hold the first prompt for it."""
+    from lorehooks.clients import config
+    from lorehooks.core import guidance
+    from lorehooks.core.model import CLIENT_TYPES, GENERIC_CLIENTS
+    from lorehooks.core.settings import Settings
+    from lorehooks.hooks.mcp_server import ready_answers
+
+    language = guidance.resolve_language(config.load_or_defaults(home).settings["language"], os.environ)
+    text = guidance.guidance_text(Settings(), language)
+    folder = home.bin / "tools"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    for client in (*CLIENT_TYPES, *GENERIC_CLIENTS):
+        _put(folder / f"{client}.json", json.dumps(ready_answers(client, text), ensure_ascii=False).encode(), 0o600)
 
 
 def service_script(environment: Path) -> str:
