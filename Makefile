@@ -23,7 +23,7 @@ check: setup     ## style, types, import arrows, spelling
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	PYTHONPATH=.typing $(BIN)/lint-imports
 	$(BIN)/codespell
 
 bench: setup     ## latency and recall quality; writes docs/benchmarks.md

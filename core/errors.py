@@ -62,7 +62,11 @@ class InvalidError(LoreError):
     status = 422
 
 
-class SecretError(InvalidError):
+class PolicyError(InvalidError):
+    """A write that is well formed, and that a rule of this memory holds back."""
+
+
+class SecretError(PolicyError):
     """A write that carries what looks like a key or password."""
 
     code = "secret_found"

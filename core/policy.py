@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from lorehooks.core import uri as uris
-from lorehooks.core.errors import InvalidError, ProtectedBootError, SecretError, short
+from lorehooks.core.errors import InvalidError, PolicyError, ProtectedBootError, SecretError, short
 from lorehooks.core.model import BOOT_URIS, Origin
 from lorehooks.core.secrets import find_secrets
 
@@ -38,7 +38,7 @@ def check_priority_value(priority: object) -> None:
 def check_priority(
     connection: sqlite3.Connection, priority: int, settings: Mapping[str, Any], *, uuid: str | None = None
 ) -> None:
-    """Raise InvalidError when the store already holds as many memories of this priority as it may.
+    """Raise PolicyError when the store already holds as many memories of this priority as it may.
 
     Fixed boot nodes do not count. `uuid` is the node that is about to change, which does not count against itself.
     """
@@ -51,7 +51,7 @@ def check_priority(
         (priority, uuid, *BOOT_URIS),
     ).fetchone()
     if count >= cap:
-        raise InvalidError(
+        raise PolicyError(
             f"Priority {priority} already holds {count} memories, its limit is {cap}",
             hint=f"use priority {priority + 1} or higher, or lower another memory first",
         )
@@ -109,6 +109,11 @@ def disclosure_warnings(disclosure: str, settings: Mapping[str, Any]) -> list[st
     if _OR.search(disclosure):
         return ["The disclosure uses OR wording: name one future situation, and split the memory if there are two"]
     return []
+
+
+def glossary_warnings(glossary: tuple[str, ...]) -> list[str]:
+    """Warn about an empty glossary: a memory that shares no words with the prompt is then hardly ever shown."""
+    return [] if glossary else ["No glossary: add the words that people type when they mean this memory"]
 
 
 def path_warnings(uri: uris.Uri) -> list[str]:

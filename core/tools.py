@@ -11,15 +11,12 @@ from typing import Any, Literal
 
 from lorehooks.core import tool_handlers as handlers
 from lorehooks.core import uri as uris
-from lorehooks.core.errors import InvalidError, LoreError
+from lorehooks.core.errors import InvalidError, LoreError, PolicyError
 from lorehooks.core.tool_arguments import check_arguments
 from lorehooks.core.tool_backend import RecallIds, ToolBackend
 from lorehooks.core.tool_handlers import Arguments, ToolContext
 
 __all__ = ["TOOLS", "Tool", "ToolContext", "ToolResult", "call_tool", "fill_ids", "tool_definitions"]
-
-_BLOCKED = ("secret_found", "policy_blocked")
-"""Codes of errors that a rule raised, not a mistake in the call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +252,7 @@ async def call_tool(
         return ToolResult(await tool.handler(backend, checked, context))
     except LoreError as error:
         writes = tool.effect != "reads"
-        how = (" blocked by policy" if error.code in _BLOCKED else " failed") if writes else ""
+        how = (" blocked by policy" if isinstance(error, PolicyError) else " failed") if writes else ""
         return ToolResult(f"{tool.failed}{how}: {error}", is_error=True)
 
 

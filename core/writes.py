@@ -56,7 +56,11 @@ def create(store: Store, draft: NodeDraft, origin: Origin, *, allow_secret: bool
             "glossary": list(glossary),
         }
         node = transaction.change("create", None, state)
-        warnings = [*policy.disclosure_warnings(disclosure, transaction.settings), *policy.path_warnings(uri)]
+        warnings = [
+            *policy.disclosure_warnings(disclosure, transaction.settings),
+            *policy.glossary_warnings(glossary),
+            *policy.path_warnings(uri),
+        ]
     return WriteResult(str(uri), node.uuid if node else "", tuple(transaction.changes), tuple(warnings))
 
 

@@ -141,7 +141,7 @@ async def _flush(request: Request) -> Response:
     return JSONResponse({"written": written})
 
 
-async def _tools(request: Request) -> Response:
+async def _tools(_request: Request) -> Response:
     return JSONResponse({"tools": tool_definitions()})
 
 
@@ -156,6 +156,8 @@ async def _tool(request: Request) -> Response:
         )
     session_id = body.get("session_id") if isinstance(body.get("session_id"), str) else None
     session = parts.ledger.session(client_type, session_id) if session_id else None
-    context = ToolContext(Origin(f"mcp:{body['name']}", client_type, session_id), session.ids_for if session else None)
+    context = ToolContext(
+        Origin(f"mcp:{body['name']}", client_type, session_id), session.ids_for if session else None, parts.language
+    )
     result = await call_tool(parts.backend, body["name"], body.get("arguments") or {}, context)
     return JSONResponse({"text": result.text, "is_error": result.is_error})

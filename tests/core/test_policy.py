@@ -73,11 +73,15 @@ def test_words_that_only_look_like_or_pass(disclosure: str) -> None:
 def test_a_missing_disclosure_is_warned_about_unless_switched_off(store: Store, person: Origin) -> None:
     assert "No disclosure" in create(store, NodeDraft("project://a", "x", disclosure=" \n"), person).warnings[0]
     set_settings(store, {"policy.disclosure_warning_enabled": False}, person)
-    assert create(store, NodeDraft("project://b", "x"), person).warnings == ()
+    assert create(store, NodeDraft("project://b", "x", glossary=("b",)), person).warnings == ()
+
+
+def test_an_empty_glossary_is_warned_about(store: Store, person: Origin) -> None:
+    assert "No glossary" in create(store, NodeDraft("project://a", "x", disclosure="d"), person).warnings[0]
 
 
 def test_a_date_in_a_path_is_warned_about_on_create_and_move(store: Store, add: Add, person: Origin) -> None:
-    assert "date" in create(store, NodeDraft("project://fix_2024_05_13", "x", disclosure="d"), person).warnings[0]
+    assert "date" in create(store, NodeDraft("project://fix_2024_05_13", "x", disclosure="d", glossary=("fix",)), person).warnings[0]
     add("project://fix")
     assert "date" in move(store, uris.parse("project://fix"), "project://fix_2023", person).warnings[0]
 

@@ -7,7 +7,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from lorehooks.core.boot import BootData
-from lorehooks.core.errors import InvalidError, NotFoundError, SecretError, StorageError
+from lorehooks.core.errors import InvalidError, NotFoundError, PolicyError, SecretError, StorageError
 from lorehooks.core.model import Change, Node, Origin, WriteResult
 from lorehooks.core.tool_backend import ChildLine, DomainLine, NodeView, RecallIds, SearchHit
 from lorehooks.core.tools import TOOLS, ToolContext, call_tool, fill_ids, tool_definitions
@@ -433,7 +433,7 @@ def test_delete_and_move_say_what_went_along():
         ("lore_search", {"query": "a"}, StorageError("x"), "Lore search failed: x"),
         ("lore_create_node", NEW | {"uri": "a"}, InvalidError("x"), "Lore create failed: x"),
         ("lore_create_node", NEW | {"uri": "a"}, SecretError("looks like a secret (aws key: AKIA…)"), "Lore create blocked by policy: looks like a secret (aws key: AKIA…)"),
-        ("lore_update_node", {"uri": "a", "priority": 0}, InvalidError("x", code="policy_blocked"), "Lore update blocked by policy: x"),
+        ("lore_update_node", {"uri": "a", "priority": 0}, PolicyError("x"), "Lore update blocked by policy: x"),
         ("lore_delete_node", {"uri": "a"}, InvalidError("x"), "Lore delete failed: x"),
         ("lore_move_node", {"old_uri": "a", "new_uri": "b"}, InvalidError("x"), "Lore move failed: x"),
         ("lore_get_node", {"uri": "a://b://c"}, None, "Lore get node failed: 'a://b://c' has two '://'"),
