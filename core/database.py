@@ -140,12 +140,17 @@ class Database:
                 connection.execute("SELECT count(*) FROM sqlite_master")
             except sqlite3.Error as error:
                 connection.close()
-                if mode == "immutable=1" or _primary(error) not in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN}:
-                    raise
+                cannot_share = _primary(error) in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN}
+                if mode == "immutable=1" or not cannot_share or self._has_wal():
+                    raise  # a file without its WAL would show a state that never was
                 self._immutable = True
                 continue
             return connection
         raise AssertionError  # the loop returns or raises
+
+    def _has_wal(self) -> bool:
+        wal = self.path.with_name(f"{self.path.name}-wal")
+        return wal.exists() and wal.stat().st_size > 0
 
     def _open(self, address: str) -> sqlite3.Connection:
         connection = sqlite3.connect(
