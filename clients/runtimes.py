@@ -58,7 +58,7 @@ class Runtime:
     @property
     def label(self) -> str:
         """Its name as people write it."""
-        return LABELS[self.client_type]
+        return LABELS.get(self.client_type, self.client_type)
 
     def home(self, environment: Mapping[str, str]) -> Path:
         """Where this runtime keeps its settings, for a user with that environment."""
@@ -213,3 +213,22 @@ _TABLE = (
 )  # fmt: skip
 
 RUNTIMES: Mapping[str, Runtime] = {runtime.client_type: runtime for runtime in _TABLE}
+
+
+def runtime_of(client_type: str) -> Runtime:
+    """The row of a runtime. One that is not in the table gets texts that any program has room for, and the global rules."""
+    return RUNTIMES.get(client_type) or Runtime(
+        client_type=client_type,
+        programs=(),
+        home_variable="",
+        home_default="",
+        boot_budget=_ROOMY,
+        recall_budget=_RECALL,
+        events={"session.start": "session.start", "prompt.submit": "prompt.submit"},
+        contexts=_HOOK_CONTEXTS,
+        host_timeout_ms={},
+        form="plugin",
+        keeps_transcript=True,
+        oldest_seen="",
+        synthetic_prompts=(_OURS_AS_PROMPT,),
+    )

@@ -13,10 +13,10 @@ from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
 from typing import Any
 
-from lorehooks.clients.adapters import HookEvent, adapter_for
+from lorehooks.clients.adapters import Adapter, HookEvent, adapter_for
 from lorehooks.clients.adapters.payload import decode
 from lorehooks.clients.backend import Backend, Recalled
-from lorehooks.clients.runtimes import RUNTIMES, Runtime
+from lorehooks.clients.runtimes import Runtime, runtime_of
 from lorehooks.core import blocks
 from lorehooks.core.boot import BootData, render_boot, render_subagent_boot
 from lorehooks.core.clock import to_iso
@@ -74,11 +74,15 @@ class Dispatcher:
 
     async def handle(self, client_type: str, event_name: str, body: bytes, remaining_ms: float) -> bytes:
         """The bytes that the host gets on stdout, or as the answer to its plugin; empty for nothing."""
-        began = time.perf_counter()
         adapter = adapter_for(client_type)
         if adapter is None:
             return b""
-        event = adapter.parse(event_name, decode(body))
+        _, output = await self.run(adapter, adapter.parse(event_name, decode(body)), remaining_ms)
+        return output
+
+    async def run(self, adapter: Adapter, event: HookEvent, remaining_ms: float) -> tuple[Answer, bytes]:
+        """The answer to an event, and its bytes as the adapter renders them; both are recorded."""
+        began = time.perf_counter()
         rehearsal = event.session_id == REHEARSAL
         if rehearsal:
             event = replace(event, session_id=None)
@@ -86,9 +90,9 @@ class Dispatcher:
         output = adapter.render(event, answer.text) if answer.raw is None else answer.raw
         if not rehearsal:
             if answer.tells_misses:
-                self.misses.seen(client_type)
+                self.misses.seen(event.client_type)
             self._record(event, answer, output, (time.perf_counter() - began) * 1000)
-        return output
+        return answer, output
 
     async def _answer(self, event: HookEvent, remaining_ms: float) -> Answer:
         try:
@@ -117,7 +121,7 @@ class Dispatcher:
     # --- session start ---
 
     async def _session_start(self, event: HookEvent) -> Answer:
-        runtime = RUNTIMES[event.client_type]
+        runtime = runtime_of(event.client_type)
         session = self._session(event)
         if session is None:
             return Answer(text=await self._boot_text(event, runtime), tells_misses=True)
@@ -146,11 +150,11 @@ class Dispatcher:
 
     async def _startup_recall(self, event: HookEvent, runtime: Runtime) -> tuple[str, ...]:
         """One block for each of runtime, folder and repository that recalls something; a memory is named once."""
-        folder, repository = repository_of(event.cwd) if event.cwd else (None, None)
+        _, repository = _place(event)
         project = project_key(repository) if repository else None
         found: list[str] = []
         named: set[str] = set()
-        for text in dict.fromkeys(filter(None, (runtime.label, folder, repository))):
+        for text in startup_queries(event):
             try:
                 recalled = await self._recall(event, RecallQuery(text, project))
             except (LoreError, TimeoutError):
@@ -174,7 +178,7 @@ class Dispatcher:
     async def _subagent_start(self, event: HookEvent) -> Answer:
         if not self.machine["hooks.subagent_boot"]:
             return Answer(reason="switched_off")
-        runtime = RUNTIMES[event.client_type]
+        runtime = runtime_of(event.client_type)
         data = await self.backend.boot(event.client_type)
         text = render_subagent_boot(
             data, client_type=event.client_type, language=self.language, budget=runtime.recall_budget
@@ -197,7 +201,7 @@ class Dispatcher:
                 (), session_id=None, query_id=None, timed_out_ms=round(limit_ms), language=self.language
             )
             return Answer(text=note, reason="slow_recall", epoch=session.epoch if session else None)
-        block = prompt_block(recalled, asked, settings, RUNTIMES[event.client_type], event.session_id)
+        block = prompt_block(recalled, asked, settings, runtime_of(event.client_type), event.session_id)
         if block.shown:
             self._note_shown(event, recalled, block.shown)
         return Answer(
@@ -246,8 +250,8 @@ class Dispatcher:
         if event.session_id is None:
             return None
         session = self.ledger.session(event.client_type, event.session_id)
-        if event.cwd:
-            folder, repository = repository_of(event.cwd)
+        folder, repository = _place(event)
+        if folder or repository:
             session.project = repository or folder
         return session
 
@@ -277,6 +281,21 @@ class Dispatcher:
                 output=output,
             )
         )
+
+
+def startup_queries(event: HookEvent) -> list[str]:
+    """What startup recall asks for: the runtime, the folder, the repository; what is the same but for case, once."""
+    found: dict[str, str] = {}
+    for name in filter(None, (runtime_of(event.client_type).label, *_place(event))):
+        found.setdefault(name.casefold(), name)
+    return list(found.values())
+
+
+def _place(event: HookEvent) -> tuple[str | None, str | None]:
+    """Names of the folder and of the repository that a session works in."""
+    if event.folder or event.repository:
+        return event.folder, event.repository
+    return repository_of(event.cwd)
 
 
 def _boot_key(data: BootData) -> str:

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from lorehooks.clients.adapters import HookEvent, adapter_for
+from lorehooks.clients.adapters import HookEvent, any_adapter
 from lorehooks.clients.backend import Recalled
 from lorehooks.clients.live_index import views_in_force
-from lorehooks.clients.runtimes import RUNTIMES
+from lorehooks.clients.runtimes import runtime_of
 from lorehooks.core.clock import from_iso
 from lorehooks.core.embeddings import load_builtin
 from lorehooks.core.errors import InvalidError
@@ -56,7 +56,7 @@ def rerun(
     log does not reach back.
     """
     then = record.recall
-    if then is None:
+    if then is None or record.event != "prompt.submit":
         raise InvalidError(
             f"Run {record.id} asked memory nothing ({record.event}): only prompts can be run again",
             hint=f"lore replay {record.session_id[:8]}",
@@ -72,7 +72,7 @@ def rerun(
     asked = Asked(**{**then["asked"], "shown_before": tuple(then["asked"]["shown_before"])})
     moment = from_iso(then["at"]) if as_of_then else now
     result = recall(index, asked.query(record.prompt, settings), settings, moment)
-    runtime = RUNTIMES[record.client_type]
+    runtime = runtime_of(record.client_type)
     recalled = Recalled(record.query_id or "", result, settings.changed, seq, then["at"])
     block = prompt_block(recalled, asked, settings, runtime, record.host_session)
     return Rerun(
@@ -106,11 +106,10 @@ def _index(
 
 
 def _rendered(record: RunRecord, text: str) -> bytes:
-    adapter = adapter_for(record.client_type)
     event = HookEvent(
         "prompt.submit", record.client_type, str(record.input.get("native_event", "")), session_id=record.host_session
     )
-    return adapter.render(event, text) if adapter else b""
+    return any_adapter(record.client_type).render(event, text)
 
 
 def _caveats(record: RunRecord, profile: str | None) -> tuple[str, ...]:

@@ -37,7 +37,8 @@ class HookEvent:
 
     `kind` is `none` when nothing is to be done, and `reason` says why. `source` is what began a session (startup, resume,
     clear, compact, fork, or whatever a later release of the host says). `prompt` has its `<private>` parts removed.
-    `agent_id` is set inside a subagent. `native_event` is the host's own name, which some hosts want back.
+    `agent_id` is set inside a subagent. `native_event` is the host's own name, which some hosts want back. `folder` and
+    `repository` are names that the sender told, whose working folder may be on another machine; `cwd` is then not looked at.
     """
 
     kind: EventKind
@@ -47,6 +48,8 @@ class HookEvent:
     source: str = ""
     prompt: str = ""
     cwd: str | None = None
+    folder: str | None = None
+    repository: str | None = None
     agent_id: str | None = None
     agent_type: str | None = None
     parent_session_id: str | None = None

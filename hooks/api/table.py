@@ -7,12 +7,13 @@ from collections.abc import Iterable
 from starlette.routing import Route, Router
 from starlette.types import Receive, Scope, Send
 
-from lorehooks.hooks.api import boot, browse, health, recall, settings, write
+from lorehooks.hooks.api import boot, browse, health, lifecycle, recall, settings, write
 from lorehooks.hooks.api.envelope import Endpoint, error_response
 from lorehooks.hooks.api.operation import Operation
 
 OPERATIONS: tuple[Operation, ...] = (
     *health.operations,
+    *lifecycle.operations,
     *boot.operations,
     *browse.operations,
     *write.operations,
