@@ -111,6 +111,14 @@ def exchange(target: str, body: bytes, end: float, protocol: str = PROTOCOLS[-1]
         return content
 
 
+def somebody_listens() -> bool:
+    """Whether the socket of the working folder takes connections."""
+    import socket
+
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        return probe.connect_ex("service.sock") == 0
+
+
 class Bridge:
     """One host's connection. `write` takes whole lines and may be called by several threads."""
 
@@ -216,7 +224,11 @@ class Bridge:
         name = params.get("name") if isinstance(params, dict) else None
         is_hook = isinstance(name, str) and name.startswith("hook_")
         if self.disabled:
-            text = "" if is_hook else "Lore is switched off by LORE_DISABLE."
+            text = (
+                ""
+                if is_hook
+                else "Lore is switched off here (LORE_DISABLE is set, or its home belongs to another user)."
+            )
             return _result(message["id"], _text(text, failed=not is_hook))
         try:
             return self._forward(message, HOOK_SECONDS if is_hook else CALL_SECONDS)
@@ -239,7 +251,7 @@ class Bridge:
                 raise
             except OSError:
                 with self._starting:  # calls made together start one service
-                    if not start_service(self.home, end - time.monotonic()):
+                    if not somebody_listens() and not start_service(self.home, end - time.monotonic()):
                         raise NoAnswerError("start_failed") from None
                 content = exchange(target, body, end, self._version)
             answer = json.loads(content)

@@ -101,10 +101,12 @@ try:
     _signal.setitimer(_signal.ITIMER_REAL, 4.9 if START else 1.9)  # 0.1 s for the interpreter's own start and end
     _signal.pthread_sigmask(_signal.SIG_UNBLOCK, [_signal.SIGALRM])
     client, event = sys.argv[1:]
-    folder, _, name = __file__.rpartition("/bin/")
-    off = posix.environ.get(b"LORE_DISABLE", b"0") not in {b"", b"0"}
-    if off or not name or not (client + event.replace(".", "")).isalnum():
+    if posix.environ.get(b"LORE_DISABLE", b"0") not in {b"", b"0"} or not (client + event.replace(".", "")).isalnum():
         posix._exit(0)
+    folder = __file__.removesuffix("/bin/hook.py")
+    if folder == __file__:  # run from the package by hand: no home's own copy
+        moved = posix.environ.get(b"LORE_HOME") or posix.environ[b"HOME"] + b"/.lore"
+        folder = moved.decode("utf-8", "surrogateescape")
     try:
         posix.chdir(folder + "/run")
     except FileNotFoundError:

@@ -440,6 +440,23 @@ def test_wrong_arguments_are_no_error(running, arguments: list[str]) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
+def test_package_s_own_copy_finds_the_home_by_the_environment(running, tmp_path: Path) -> None:
+    command = [
+        running.command("x")[0],
+        "-I",
+        "-S",
+        str(REPOSITORY / "hooks" / "hook.py"),
+        "claudecode",
+        "prompt.submit",
+    ]
+    for environment in ({"LORE_HOME": str(running.home.root)}, {"HOME": str(running.home.root.parent)}):
+        done = subprocess.run(command, input=b"{}", env=environment, capture_output=True, check=False)
+        assert json.loads(done.stdout)["pid"] == running.pid()
+    for environment in ({}, {"HOME": str(tmp_path / "nowhere")}):
+        done = subprocess.run(command, input=b"{}", env=environment, capture_output=True, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
 def test_home_too_deep_for_a_socket_path_works(place) -> None:
     deep = place.home.root.with_name("d" * 120)
     place.home.root.rename(deep)
