@@ -394,6 +394,335 @@ plan, design | 方案, 计划, 设计
 goal, requirement | 需求, 目标
 deadline, due | 截止, 期限
 priority | 优先级
+accept, agree | 接受, 同意
+account | 账号, 账户, 帐号
+acknowledge, ack, confirm, confirmation | 确认, 应答
+activate, enable, turn on, switch on | 启用, 开启, 打开, 激活
+disable, turn off, switch off, deactivate | 禁用, 关闭, 停用
+admin, administrator | 管理员
+algorithm | 算法
+alias | 别名
+analysis, analyze, analyse | 分析
+android | 安卓
+ios, iphone | 苹果
+mobile, phone app, mobile app | 移动端, 手机端, 手机
+app store | 应用商店
+desktop | 桌面端, 桌面
+annotation, decorator | 注解, 装饰器
+announce, announcement | 公告, 通告
+apply | 应用, 套用
+attach, attachment | 附件
+attack, attacker | 攻击
+available, availability | 可用, 可用性
+average, mean value | 平均, 平均值
+bandwidth | 带宽
+bar code, qr code | 条码, 二维码
+big, large, huge, oversized | 太大, 过大, 很大
+small, tiny | 太小, 很小
+binary | 二进制
+bottleneck | 瓶颈
+break, broken | 坏了, 损坏, 破坏
+call, invoke | 调用
+cancel, canceled, cancelled | 取消, 作废
+capacity | 容量
+character, symbol | 字符
+chat, conversation | 聊天, 对话
+child, sub | 子节点, 下级
+choose, select an option, pick | 选择, 挑选, 选用
+cipher text, plain text, plaintext | 密文, 明文
+clean up, housekeeping, garbage collection | 清理, 回收, 垃圾回收
+click, tap | 点击
+clone | 克隆
+close | 关闭
+collision, conflict | 冲突
+company | 公司
+compare, comparison | 比较, 对比
+compress, compression, gzip, zip | 压缩
+condition | 条件
+consistent, consistency | 一致, 一致性
+copy, duplicate a file | 复制, 拷贝
+corrupt, corrupted, damaged | 损坏, 坏数据
+count, counter | 计数, 计数器
+country | 国家
+cross origin, cors | 跨域
+customer support, support team | 客服, 技术支持
+cycle, circular | 循环依赖, 环
+data center | 机房, 数据中心
+data loss, lose data | 丢数据, 数据丢失
+dead letter | 死信
+decide, decision | 决定, 决策
+declare, definition | 声明
+dedicated, exclusive | 专用, 独占
+delivery, dispatch | 投递, 派发
+department | 部门
+destination, target | 目标, 目的地
+detect, detection | 检测, 探测
+developer, engineer | 开发者, 开发, 工程师
+digit, decimal place | 位数, 小数位
+disaster recovery, failover | 容灾, 灾备, 切换
+discover, discovery | 发现
+display, show | 显示, 展示
+download link | 下载链接
+draft | 草稿, 起草
+drop down, select box | 下拉框, 下拉
+dynamic | 动态
+static | 静态
+edge case, corner case | 边界情况, 边界
+edit, modify, change | 编辑, 修改, 改动
+efficient, efficiency | 效率
+empty, blank, null | 空, 为空, 空值
+encode, decode | 编解码, 解码
+end of line, line ending, newline | 换行, 行尾
+entry point, entrance | 入口
+estimate, estimation | 估算, 预估
+every, each time | 每次
+exceed, overflow, over the limit | 超过, 超出, 溢出
+execute, execution, run | 执行, 运行
+exit, quit | 退出
+expensive, heavy | 昂贵, 开销大, 重型
+experiment, a b test, trial | 实验, 试验
+expression, regular expression, regex | 表达式, 正则
+extension, plugin, add on | 扩展, 插件
+feedback | 反馈
+fetch, pull | 拉取, 抓取
+floor, ceiling | 向下取整, 向上取整
+flow, process step | 流程
+foreign key | 外键
+primary key | 主键
+fork | 派生, 分叉
+fraction, ratio, percent, percentage | 比例, 百分比, 占比
+framework | 框架
+frequency, how often | 频率, 多久一次
+generate, generated, generator | 生成
+global | 全局
+local | 本地, 局部
+group | 分组, 小组
+growth, increase | 增长, 变大, 上涨
+decrease, reduce, shrink | 减少, 降低, 缩小
+guide, guideline, convention, rule, policy | 规范, 约定, 规则, 规定, 策略
+hardcode, hardcoded, hard coded | 硬编码, 写死
+health check, liveness, readiness | 健康检查, 探针
+hidden, hide | 隐藏
+history, log history | 历史
+hot fix, hotfix, emergency fix | 热修, 紧急修复, 救火
+identifier, id | 标识, 编号
+idle | 空闲, 闲置
+illegal, invalid | 非法, 无效
+immutable, read only | 只读, 不可变
+inline | 内联
+insert | 插入
+install, installation | 安装
+instance | 实例
+instruction | 指令, 说明
+insurance | 保险
+interactive | 交互
+internal | 内部
+external | 外部
+internet, public network | 外网, 公网, 互联网
+intranet, private network | 内网, 专网
+interview | 面试
+isolate, isolation | 隔离
+join table, join query | 关联, 连表
+json | 报文格式
+label | 标签, 标注
+large file | 大文件
+small file | 小文件
+launch, start up, startup | 启动
+line, line number | 行号
+listener | 监听器
+load balancer, load balancing | 负载均衡
+location | 位置
+loop back, callback | 回调
+lost, missing, absent | 丢失, 缺失, 缺少, 没了
+mail list, newsletter | 邮件列表
+maintain, maintenance | 维护, 保养
+manual, by hand, handwritten | 手动, 手工, 手改, 人工
+automatic, automated, automation | 自动, 自动化
+map, mapping | 映射
+market | 市场
+match | 匹配
+maximum, upper bound | 最大, 上限
+minimum, lower bound | 最小, 下限
+media | 媒体
+member | 成员, 会员
+middleware | 中间件
+minutes, meeting notes | 纪要, 会议纪要
+mirror, mirror site | 镜像源
+mode | 模式
+money transfer, bank transfer, wire | 转账, 汇款
+bank | 银行
+mount | 挂载
+move | 移动, 挪动, 搬
+multiple, several | 多个
+nested | 嵌套
+normalize, normalise, normalization | 归一化, 规范化
+number, numeric | 数字, 编号
+offline | 离线, 断网
+online | 在线
+operation, ops | 运维, 操作
+optimize, optimise, optimization | 优化
+optional | 可选
+required, mandatory | 必填, 必需, 必须
+order by, sequence, in order | 顺序, 次序
+output | 输出
+input | 输入
+overwrite, overwritten, clobber | 覆盖, 冲掉
+package manager | 包管理
+parent | 父节点, 上级
+partial, partially | 部分
+partner | 合作方, 伙伴
+paste | 粘贴
+pause, suspend | 暂停, 挂起
+peak, peak hours | 高峰, 峰值
+pending | 待处理, 挂起
+persist, persistent, persistence | 持久化, 落盘
+pixel | 像素
+placeholder | 占位
+platform | 平台
+pool | 池, 资源池
+connection pool | 连接池
+pop up message, toast | 提示框, 弹出
+postpone, delay it | 推迟, 延后
+pre release, beta | 内测, 公测
+prefix | 前缀
+suffix | 后缀
+preload, warm up, warmup | 预热, 预加载
+print | 打印, 输出
+private | 私有
+public | 公开, 公共
+private key | 私钥
+public key | 公钥
+probability | 概率
+problem, trouble | 问题, 毛病
+progress | 进度, 进展
+project | 项目, 工程
+promote | 提升, 晋级
+protect, protection | 保护
+protocol | 协议
+query string | 查询参数
+quality | 质量
+quantity | 数量
+random | 随机
+range | 范围, 区间
+raw | 原始
+read | 读取, 读
+write | 写入
+real time, realtime | 实时
+reboot, restart | 重启
+reason, cause, root cause | 原因, 根因
+receive | 接收, 收到
+recent, latest, newest | 最新, 最近
+recipient, receiver | 收件人, 接收方
+recover, heal, repair | 修复, 恢复
+recycle | 回收
+reference | 引用, 参考
+refresh | 刷新
+reload | 重新加载, 重载
+regenerate | 重新生成
+register, registration, sign up | 注册
+registry | 注册中心, 镜像仓库
+reject, decline, declined | 拒绝, 驳回
+relation, relationship | 关系
+relative path | 相对路径
+absolute path | 绝对路径
+remote | 远程, 远端
+remove, strip | 移除, 去掉
+rent, lease | 租约, 租期
+replace, substitute | 替换
+reply | 回复
+report a bug | 提缺陷
+request limit, quota limit | 配额, 额度
+reserve, reserved | 预留, 保留
+reset | 重置
+resolution, image size | 分辨率
+resolve | 解决
+responsive | 自适应
+retention, keep for | 保留, 保存期
+reuse | 复用
+reverse | 反向, 倒序
+root user, superuser, sudo | 超级用户, 管理员权限
+route table | 路由表
+salary, payroll | 工资, 薪资
+sample, sampling | 采样, 抽样, 样本
+save, store | 保存, 存储
+scan | 扫描, 扫
+schedule a meeting | 约会议, 约时间
+score, rating | 评分, 打分
+screen | 屏幕
+scroll | 滚动
+self signed | 自签
+serial, serial port, uart | 串口, 串行
+server error | 服务器错误
+shared, share | 共享
+shutdown, shut down, stop | 停机, 关机, 停止
+side effect | 副作用
+sign off | 签字, 审核
+silent, silently, quiet | 静默, 悄悄
+single point | 单点
+size | 大小, 尺寸, 体积
+skeleton, scaffold, boilerplate | 骨架, 脚手架
+software | 软件
+spec, specification | 规格, 规范
+split | 拆分, 切分
+staff, employee | 员工, 人员
+standard | 标准
+standard library | 标准库
+status, state | 状态
+step | 步骤
+stop the service | 停服
+strategy | 策略
+stress test, load test | 压测, 压力测试
+strict | 严格
+submit | 提交
+success, successful, succeed | 成功
+failure, failed | 失败
+suite, test suite | 测试集
+switch | 切换, 开关
+sync, synchronize, synchronise | 同步
+system | 系统
+target | 目标
+team lead, tech lead | 组长
+temporary, temp | 临时
+tenant | 租户
+tool | 工具
+top level | 顶层
+touch screen | 触摸屏
+transform, transformation | 变换, 转换
+tree | 树
+trigger | 触发
+trim | 裁剪
+truncate | 截断, 清空
+trust, trusted | 信任, 可信
+tune, tuning | 调优, 调参
+undefined, unknown | 未知, 未定义
+unique, uniqueness | 唯一
+unit, measurement unit | 单位
+unlock | 解锁
+unused, dead code | 没用, 死代码, 无用
+update in place | 原地更新
+url parameter | 路径参数
+usage, how to use | 用法, 使用方法
+valid, validity | 有效, 有效期
+value | 取值, 数值
+vendor, supplier | 供应商, 厂商
+verify identity, two factor, mfa, 2fa | 双因素, 二次验证
+virtual | 虚拟
+virtual machine, vm | 虚拟机
+visible, visibility | 可见
+visit, page view | 访问, 浏览量
+voltage | 电压
+volume | 卷, 音量
+wait | 等待
+warning | 警告
+web page | 网页
+white list, allow list, allowlist | 白名单
+black list, block list, denylist | 黑名单
+wildcard | 通配符
+window, time window | 窗口, 时段
+working day, business day | 工作日, 业务日
+workspace | 工作区
+wrap, wrapper | 包装, 封装
+zero downtime | 不停机
 risk | 风险
 """
 

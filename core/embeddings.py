@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from lorehooks.core import bilingual
-from lorehooks.core.text import clean, is_cjk
+from lorehooks.core.salience import weight_of
+from lorehooks.core.stopwords import CJK_FUNCTION_CHARS
+from lorehooks.core.text import clean, is_cjk, spoken
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,6 +25,11 @@ if TYPE_CHECKING:
 MAX_CHARS = 2000
 """Characters of one text that are embedded; views are shorter than that."""
 
+_GRAMMAR, _EVERYDAY, _CHARACTER = 0.1, 0.1, 0.3
+"""Share in the mean of a grammar word, what an everyday word gets on top, and of a character the model hardly knows."""
+
+_PREPARATION = "1"
+"""Number of the way texts are prepared; a change makes all vectors new."""
 _WEIGHTS = "weights/l2_supercat_256.safetensors"
 _TOKENIZER = "tokenizers/l2_supercat_tokenizer_config.json"
 _TENSOR = "embedding.weight"
@@ -90,7 +97,7 @@ class StaticEmbedder:
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
         table = hashlib.sha256(repr(sorted(bilingual.english().items())).encode()).hexdigest()[:8]
-        self.profile = f"wordllama/{weights.stem}/{table}"
+        self.profile = f"wordllama/{weights.stem}/{_PREPARATION}-{table}"
         self.dim = int(self._table.shape[1])
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -98,16 +105,33 @@ class StaticEmbedder:
         import numpy as np
 
         rows = np.zeros((len(texts), self.dim), dtype=np.float32)
-        encoded = self._tokenizer.encode_batch([pivot(text[:MAX_CHARS]) for text in texts], add_special_tokens=False)
-        for row, item in zip(rows, encoded, strict=True):
-            ids = [number for number in item.ids if number < len(self._table)]
-            if not ids:
+        words = [_words(text) for text in texts]
+        encoded = self._tokenizer.encode_batch(
+            [[word for word, _ in text] for text in words], is_pretokenized=True, add_special_tokens=False
+        )
+        for row, text, item in zip(rows, words, encoded, strict=True):
+            if not item.ids:
                 continue
-            vector = self._table[ids].astype(np.float32).sum(axis=0)
+            ids = np.minimum(np.array(item.ids), len(self._table) - 1)
+            weights = np.array([text[place or 0][1] for place in item.word_ids], dtype=np.float32)
+            vector = (self._table[ids].astype(np.float32) * weights[:, None]).sum(axis=0)
             norm = float(np.sqrt((vector.astype(np.float64) ** 2).sum()))
             if norm > 0:
                 row[:] = vector / norm
         return rows
+
+
+def _words(text: str) -> list[tuple[str, float]]:
+    """The words of a text with what each adds to the mean. Grammar would make all texts of a language look alike."""
+    found: list[tuple[str, float]] = []
+    for item in spoken(pivot(text[:MAX_CHARS])):
+        if item.kind == "char":
+            weight = 0.0 if item.key in CJK_FUNCTION_CHARS else _CHARACTER
+        else:
+            weight = max(_GRAMMAR, min(1.0, weight_of(item) + _EVERYDAY))
+        if weight > 0:
+            found.append((item.surface, weight))
+    return found
 
 
 def _map_tensor(path: Path, name: str) -> Any:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from lorehooks.core import bilingual
 from lorehooks.core.model import Node
 from lorehooks.core.postings import FULL
-from lorehooks.core.stopwords import CJK_COMMON_WORDS, CJK_FUNCTION_CHARS, COMMON_WORDS, FUNCTION_WORDS
-from lorehooks.core.text import Token, is_cjk, spoken, stem, tokens
+from lorehooks.core.salience import weight_of
+from lorehooks.core.text import Token, is_cjk, spoken, tokens
 
 MAX_CONTENT_CHARS = 20_000
 """Characters of a content that are indexed; a memory is one concept, not a file."""
@@ -25,9 +25,6 @@ _DISCLOSURE = 10
 _ONCE, _OFTEN = 6, 9
 _PATH_LAST, _PATH_ABOVE, _PATH_FIRST = 12, 8, 4
 
-_FUNCTION_STEMS = frozenset(map(stem, FUNCTION_WORDS)) | FUNCTION_WORDS
-_COMMON_STEMS = frozenset(map(stem, COMMON_WORDS)) | COMMON_WORDS
-
 
 @dataclass(frozen=True, slots=True)
 class Document:
@@ -36,25 +33,6 @@ class Document:
     strengths: dict[str, tuple[int, int]]
     forms: tuple[tuple[str, ...], ...]
     words: tuple[str, ...]
-
-
-def weight_of(token: Token) -> float:
-    """How much a token says by itself, 0 to 1, before any counting: grammar nothing, everyday words a little."""
-    key = token.key
-    if token.kind == "word":
-        if key in _FUNCTION_STEMS or token.surface.lower() in FUNCTION_WORDS or (len(key) == 1 and key.isascii()):
-            return 0.0
-        if key in _COMMON_STEMS or key.isdigit():
-            return 0.3
-        return 1.0
-    if token.kind == "pair":
-        if key in CJK_COMMON_WORDS:
-            return 0.0
-        grammar = (key[0] in CJK_FUNCTION_CHARS) + (key[1] in CJK_FUNCTION_CHARS)
-        return (0.6, 0.15, 0.0)[grammar]
-    if token.kind == "whole":
-        return 1.0
-    return 0.0
 
 
 def is_wording(key: str) -> bool:

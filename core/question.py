@@ -7,14 +7,19 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from lorehooks.core import bilingual
-from lorehooks.core.features import MAX_FORM, concepts_in, open_middle, weight_of
+from lorehooks.core.features import MAX_FORM, concepts_in, open_middle
 from lorehooks.core.index import RecallIndex
+from lorehooks.core.salience import asides, asks_leave, weight_of
 from lorehooks.core.stopwords import CJK_COMMON_WORDS, CJK_FUNCTION_CHARS
 from lorehooks.core.text import Token, spoken, stem, tokens
+from lorehooks.core.text import sequence as sequence_of
 
-_COMPOUND_PART = 0.7
+_COMPOUND, _COMPOUND_PART, _PATH_PART = 1.3, 0.7, 0.4
+"""A known identifier as it stands says more than a word; its parts say less, and those of a long path least."""
+_SHORT_COMPOUND = 3
 _LONE_CHAR = 0.3
-_CONCEPT, _MISSPELT, _BEGINNING, _ABBREVIATION, _OPEN_MIDDLE, _JOINED = 0.7, 0.8, 0.6, 0.8, 0.7, 0.9
+_CONCEPT, _MISSPELT, _BEGINNING, _ABBREVIATION, _OPEN_MIDDLE, _JOINED = 0.6, 0.8, 0.6, 0.8, 0.7, 0.9
+_OWN_NAME = 0.1
 _MAX_UNITS = 120
 _MAX_CJK_WORD = 6
 
@@ -52,21 +57,45 @@ class Question:
     named: tuple[Named, ...]
     sequence: tuple[str, ...]
     idle: bool
+    aside: float
+    """Weight of pieces that turn the prompt away from the work, over and above what they weigh as words."""
+    asks_leave: bool
+    """Whether something is about to be done (see `salience.asks_leave`)."""
 
 
-def analyse(text: str, index: RecallIndex) -> Question:
-    """Take a prompt apart with what the index knows (spellings, glossary terms)."""
+def analyse(text: str, index: RecallIndex, project: str | None = None) -> Question:
+    """Take a prompt apart with what the index knows (spellings, glossary terms).
+
+    The name of the session's own project says next to nothing in that session.
+    """
     found = tokens(text, _MAX_UNITS)
     items = spoken(text)[: _MAX_UNITS * 4]
     asks, at_item = _asks(found, items, index)
     _add_concepts(asks, at_item, items)
     _add_joined(asks, at_item, items, index)
+    aside = _aside(at_item, items)
+    own_name = frozenset(sequence_of(project or ""))
+    for ask in asks:
+        if own_name & ask.keys.keys():
+            ask.mass *= _OWN_NAME
     sequence = tuple(item.key for item in items) or tuple(token.key for token in found)
     named = tuple(_named(sequence, items, index))
     idle = not any(ask.mass > 0 for ask in asks)
     if idle:
         asks = [Ask(token.surface, 0.0, {token.key: 1.0}) for token in _distinct(found)]
-    return Question(text, tuple(asks), named, sequence, idle)
+    return Question(text, tuple(asks), named, sequence, idle, aside, asks_leave(items))
+
+
+def _aside(at_item: Sequence[Sequence[Ask]], items: Sequence[Token]) -> float:
+    """Words that are pieces of the prompt grow heavier, so that a memory about just that still covers them."""
+    weight_left = 0.0
+    for start, end, weight in asides(items):
+        inside = {id(ask): ask for at in range(start, end) for ask in at_item[at] if ask.mass > 0}
+        for ask in inside.values():
+            ask.mass += weight / len(inside)
+        if not inside:
+            weight_left += weight
+    return weight_left
 
 
 def _distinct(found: Sequence[Token]) -> list[Token]:
@@ -76,7 +105,10 @@ def _distinct(found: Sequence[Token]) -> list[Token]:
 def _asks(found: Sequence[Token], items: Sequence[Token], index: RecallIndex) -> tuple[list[Ask], list[list[Ask]]]:
     """The pieces of the prompt, and for each spoken item the pieces it belongs to. A repeated word asks once."""
     by_key: dict[str, Ask] = {}
-    compounds = {token.unit for token in found if token.kind == "whole"}
+    compounds = {token.unit: 0 for token in found if token.kind == "whole"}
+    for token in found:
+        if token.kind == "word" and token.unit in compounds:
+            compounds[token.unit] += 1
     runs: dict[int, int] = {}
     for item in items:
         runs[item.unit] = runs.get(item.unit, 0) + 1
@@ -90,12 +122,13 @@ def _asks(found: Sequence[Token], items: Sequence[Token], index: RecallIndex) ->
         elif token.kind == "whole":
             if not index.postings.count(token.key):
                 continue
+            mass = _COMPOUND
         elif token.kind == "symbol":
             continue
         elif token.kind == "pair":
             mass = pair_mass.get(token.key, mass)
         elif token.kind == "word" and token.unit in compounds:
-            mass *= _COMPOUND_PART
+            mass *= _COMPOUND_PART if compounds[token.unit] <= _SHORT_COMPOUND else _PATH_PART
         if mass <= 0:
             continue
         ask = by_key.get(token.key)

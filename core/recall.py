@@ -8,7 +8,7 @@ repeated to the same bytes.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
@@ -46,7 +46,7 @@ def recall(index: RecallIndex, query: RecallQuery, settings: Mapping[str, Any], 
     truncated_at = int(settings["recall.safety.max_query_chars"]) if cut_off else None
     if not text or not len(index):
         return RecallResult(text, truncated_at=truncated_at)
-    scored = score(index, analyse(text, index), settings, now, project=query.project)
+    scored = score(index, analyse(text, index, query.project), settings, now, project=query.project)
     most = query.max_display_items
     most = int(settings["recall.display.max_display_items"]) if most is None else most
     chosen = ranked(index, scored, max(query.limit, most, 1), domain=query.domain, min_score=query.min_score)
@@ -178,8 +178,3 @@ def _recency(
     days = np.maximum(0.0, (now.timestamp() - updated) / 86400)
     fading = most * 0.5 ** (days / float(settings["recall.recency.half_life_days"]))
     return np.where(priority <= int(settings["recall.recency.priority_exempt"]), most, fading)
-
-
-def matched(candidates: Sequence[Candidate]) -> list[str]:
-    """URIs of candidates in order."""
-    return [found.uri for found in candidates]

@@ -13,11 +13,12 @@ from typing import Any, Literal
 import numpy as np
 
 from lorehooks.core.evidence import specificity
-from lorehooks.core.features import document, is_wording, weight_of
+from lorehooks.core.features import document, is_wording
 from lorehooks.core.index import RecallIndex
 from lorehooks.core.model import Candidate, Node
 from lorehooks.core.question import analyse
 from lorehooks.core.recall import Scored, candidate, ranked, score
+from lorehooks.core.salience import weight_of
 from lorehooks.core.text import cut, strip_metadata, tokens
 
 Mode = Literal["keyword", "semantic", "both"]

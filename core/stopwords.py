@@ -53,6 +53,16 @@ COMMON_WORDS = frozenset(
     """.split()
 )
 
+GENERIC_WORDS = frozenset(
+    """
+    test error file code bug script function value data line class method variable user project program app application
+    service system server tool command option version build setting config folder directory repo branch message
+    string object list array output input log page table column row field api request response model module package
+    library feature task job update create delete fix git github gitlab push commit repository
+    """.split()
+)
+"""Words of every project: they narrow a topic down, and name none alone."""
+
 CJK_FUNCTION_CHARS = frozenset(
     "的了是在把吗呢吧啊呀嘛哦嗯哈么我你您他她它们咱这那哪谁啥什怎都也还就又再才只很太更最和与或及而但若如因所以为于之其"
     "被让给对从向到往跟比等着过得地个些点下上里中会能可要想应该当请没不有无一二三四五六七八九十几多少来去做用看说吃好"

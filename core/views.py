@@ -62,17 +62,17 @@ def _questions(node: Node) -> list[str]:
     terms = [term for term in dict.fromkeys(map(_flat, node.glossary)) if term][:MAX_TERMS]
     topic = path_words(node) or node.uri
     if chinese:
-        lines = [f"{topic}：有什么要记住的？"]
+        lines = [f"关于{topic}，要知道什么？"]
         if occasion:
             lines.append(f"{_occasion_zh(occasion)}，要注意什么？")
         if terms:
-            lines.append(f"说到{'、'.join(terms)}，我们的规矩是什么？")
+            lines.append(f"说到{'、'.join(terms)}，我们怎么做？")
     else:
-        lines = [f"{topic}: what is there to remember?"]
+        lines = [f"What should I know about {topic}?"]
         if occasion:
             lines.append(f"What matters when {_occasion_en(occasion)}?")
         if terms:
-            lines.append(f"What is our rule for {', '.join(terms)}?")
+            lines.append(f"What do we do about {', '.join(terms)}?")
     return lines
 
 
