@@ -27,7 +27,13 @@ logger = logging.getLogger("lorehooks.service")
 
 def log_to_file(home: Home) -> None:
     """Send what the service and uvicorn say to `run/service.log`, kept small."""
-    handler = logging.handlers.RotatingFileHandler(home.log, maxBytes=LOG_BYTES, backupCount=1, encoding="utf-8")
+    handler = logging.handlers.RotatingFileHandler(
+        home.log,
+        maxBytes=LOG_BYTES,
+        backupCount=1,
+        encoding="utf-8",
+        delay=True,  # a log that cannot be opened then costs its lines, not the service
+    )
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
     logging.captureWarnings(capture=True)
@@ -76,6 +82,8 @@ def serve_until_ended(claim: Claim, *, idle_after: float | None) -> None:
         watch = asyncio.create_task(_watch(claim, app.state, idle_after, end))
         await server.serve(sockets=[claim.unix, claim.tcp])
         watch.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await watch  # had it failed, the log should say so
 
     logger.info("serves %s on port %d, version %s", claim.home.root, claim.info.port, claim.info.version)
     asyncio.run(run())
@@ -89,7 +97,8 @@ async def _watch(claim: Claim, state: Any, idle_after: float | None, end: Callab
     while True:
         await asyncio.sleep(pause)
         now = time.monotonic()
-        idle = now - state.activity.last_use
+        activity = getattr(state, "activity", None)  # None until the app has opened its files
+        idle = now - activity.last_use if activity else 0.0
         if idle_after is not None and idle > idle_after:
             end(f"not used for {idle:.0f} s")
         if not claim.holds_home():

@@ -50,7 +50,7 @@ def main(arguments: list[str] | None = None) -> int:
         with claim.claimed(home) as claimed:
             claim.tell_ready(ready)
             return 0 if claimed is None else _run(claimed)
-    except LoreError as error:
+    except (LoreError, OSError) as error:
         _note(home, str(error))
         return 1
 

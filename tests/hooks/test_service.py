@@ -112,6 +112,14 @@ def test_stop_ends_a_service_that_was_halted(running) -> None:
     assert service.listener(running.home) == 0
 
 
+def test_start_says_what_to_do_about_a_service_that_is_halted(running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "START_SECONDS", 0.3)
+    os.kill(running.pid(), signal.SIGSTOP)
+    with pytest.raises(StorageError, match=f"pid {running.pid()}") as caught:
+        service.start(running.home)
+    assert caught.value.hint == "lore service restart"
+
+
 def test_end_waits_only_so_long_for_a_request_that_hangs(running) -> None:
     running.popen(running.command("hang"), stdin=subprocess.DEVNULL)
     with service.connect(running.home, 10) as hanging:
