@@ -7,13 +7,16 @@ written as escapes, so that no terminal acts on them either.
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import json
 import re
 import shutil
 import sys
+import threading
 import time
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -44,6 +47,20 @@ def warn(texts: Iterable[str]) -> None:
     """Print warnings of a write on stderr."""
     for text in texts:
         note(f"Warning: {text}", fg="yellow")
+
+
+def say_diff(line: str) -> None:
+    """Print one line of a diff, in the colour of what it does."""
+    say(line, fg={"+": "green", "-": "red"}.get(line.lstrip()[:1]))
+
+
+def changed_lines(before: object, after: object) -> list[str]:
+    """The difference of two texts or lists as lines that begin with `+`, `-` or a blank; None is nothing."""
+    old, new = (
+        list(map(str, value)) if isinstance(value, list | tuple) else str("" if value is None else value).splitlines()
+        for value in (before, after)
+    )
+    return [line for line in list(difflib.unified_diff(old, new, lineterm="", n=1))[2:] if not line.startswith("@@")]
 
 
 def say_json(value: object) -> None:
@@ -132,22 +149,30 @@ class Progress:
 
     def __init__(self) -> None:
         self._began = time.monotonic()
+        self._label = ""
+        self._done = 0
         self._bar: Any = None
 
+    def show(self, label: str, done: int, total: int) -> None:
+        """So many of `total` steps are done; another label begins another phase."""
+        if label != self._label:
+            self._end()
+            self._label = label
+        if self._bar is None and time.monotonic() - self._began > PATIENCE_SECONDS and sys.stderr.isatty():
+            self._bar = click.progressbar(length=total, label=label, file=sys.stderr)
+            self._bar.__enter__()
+        if self._bar is not None:
+            self._bar.update(done - self._done)
+            self._done = done
+
     def begin(self, label: str, steps: int) -> Callable[[], None]:
-        """Begin a phase, which ends the one before; answers what is to be called for each of its steps."""
-        self._end()
+        """Begin a phase; answers what is to be called for each of its steps."""
         done = 0
 
         def step() -> None:
             nonlocal done
             done += 1
-            if self._bar is not None:
-                self._bar.update(1)
-            elif time.monotonic() - self._began > PATIENCE_SECONDS and sys.stderr.isatty():
-                self._bar = click.progressbar(length=steps, label=label, file=sys.stderr)
-                self._bar.__enter__()
-                self._bar.update(done)
+            self.show(label, done, steps)
 
         return step
 
@@ -162,7 +187,21 @@ class Progress:
     def _end(self) -> None:
         if self._bar is not None:
             self._bar.__exit__(None, None, None)
-            self._bar = None
+        self._bar = None
+        self._done = 0
+
+
+@contextmanager
+def waiting(label: str) -> Iterator[None]:
+    """Say on a terminal what is being done when it takes longer than a second and its progress cannot be known."""
+    timer = threading.Timer(PATIENCE_SECONDS, note, [label], {"dim": True})
+    timer.daemon = True
+    if sys.stderr.isatty():
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _narrow(widths: list[int], columns: Sequence[Column], width: int) -> None:

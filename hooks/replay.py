@@ -22,6 +22,7 @@ EVENTS = {
     "turn.end": "end of turn",
     "session.end": "session end",
     "none": "no question",
+    "recall": "recall by a client",
 }
 REASONS = {
     "no_match": "no memory reached the display threshold",
@@ -80,6 +81,8 @@ def day_and_clock(at: str) -> str:
 def sent_text(output: bytes) -> str:
     """The text that an answer put before the model: the longest one in the host's JSON."""
     text = output.decode("utf-8", "replace")
+    if not text:
+        return ""
     try:
         found = list(_texts(json.loads(text)))
     except ValueError:
@@ -140,7 +143,7 @@ def explain_candidates(candidates: Sequence[Candidate], settings: Settings) -> I
         for name, label in SIGNALS.items():
             weighted, raw = getattr(candidate.weighted, name), getattr(candidate.raw, name)
             if weighted or raw:
-                strength = "" if weighted == raw else f"   of a strength of {raw:.4f}"
+                strength = "" if weighted == raw else f" ({raw:.4f} before its weight)"
                 yield f"      {weighted:.4f}  {label}{strength}"
         if candidate.cues:
             yield f"      matched: {' · '.join(candidate.cues)}"
@@ -166,14 +169,14 @@ def fate(candidate: Candidate, settings: Settings) -> str:
 
 
 def _sent(run: RunRecord) -> Iterator[str]:
-    if not run.output:
-        yield f"nothing   {reason_text(run.reason)}" if run.reason else "nothing   sent"
-    elif run.event == "prompt.submit":
-        if not run.shown:
-            yield f"sent      {' '.join(sent_text(run.output).split())}"
+    if run.event in ("prompt.submit", "recall") and run.shown:
         for candidate in run.shown:
             cues = f"  ({' · '.join(candidate.cues)})" if candidate.cues else ""
             yield f"shown     {score_text(candidate.score)}  {candidate.uri}{cues}"
+    elif not run.output:
+        yield f"nothing   {reason_text(run.reason)}" if run.reason else "nothing   sent"
+    elif run.event == "prompt.submit":
+        yield f"sent      {' '.join(sent_text(run.output).split())}"
     elif run.reason:
         yield f"answered  {reason_text(run.reason)}"
     else:

@@ -13,7 +13,7 @@ from lorehooks.clients import output
 from lorehooks.clients.command import Invocation, json_option, pass_invocation
 from lorehooks.clients.output import Column
 from lorehooks.core.clock import system_clock
-from lorehooks.core.errors import ConflictError, InvalidError
+from lorehooks.core.errors import ConflictError, InvalidError, LoreError
 from lorehooks.core.home import Home
 from lorehooks.core.readonly import looking_into
 from lorehooks.hooks import replay as words
@@ -92,14 +92,10 @@ def replay(
 
 def flush(home: Home) -> None:
     """Have a running service write down what it has recorded so far. Starts nothing, and raises nothing."""
-    from lorehooks.hooks.service import connect
+    from lorehooks.hooks.localhttp import local_answer
 
-    with contextlib.suppress(OSError), connect(home, 3.0) as service:
-        service.sendall(
-            b"POST /hooks/v1/flush HTTP/1.1\r\nHost: lore\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-        )
-        while service.recv(4096):
-            pass
+    with contextlib.suppress(LoreError), local_answer(home, "POST", "/hooks/v1/flush", seconds=3) as answer:
+        answer.read()
 
 
 def _records(home: Home) -> contextlib.AbstractContextManager[Records]:
@@ -213,7 +209,7 @@ def _compare(run: RunRecord, text: str, *, same: bool) -> None:
     output.say("Then and now:", bold=True)
     then = words.sent_text(run.output) if run.output else ""
     for line in difflib.unified_diff(then.splitlines(), text.splitlines(), "then", "now", lineterm="", n=0):
-        output.say(line, fg={"+": "green", "-": "red"}.get(line[:1]))
+        output.say_diff(line)
 
 
 def _settings(changes: tuple[str, ...]) -> dict[str, str]:

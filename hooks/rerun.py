@@ -58,8 +58,8 @@ def rerun(
     then = record.recall
     if then is None or record.event != "prompt.submit":
         raise InvalidError(
-            f"Run {record.id} asked memory nothing ({record.event}): only prompts can be run again",
-            hint=f"lore replay {record.session_id[:8]}",
+            f"Run {record.id} is no prompt of a session ({record.event}): only prompts can be run again",
+            hint="lore replay SESSION",
         )
     if as_of_then and (then["memory_seq"] is None or then["backend"] != "embedded"):
         raise InvalidError(f"Run {record.id} was answered by {then['backend']}, whose past is not kept here")

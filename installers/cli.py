@@ -35,17 +35,32 @@ EXIT_CODES = {
 
 MENU: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Memories": {
+        "remember": ("lorehooks.clients.memory_commands:remember", "Keep one thing, quickly."),
         "node": ("lorehooks.clients.node_commands:node", "Create, read, change, find and restore memories."),
+        "boot": ("lorehooks.hooks.preview_commands:boot", "Print what a session starts with, or edit its rules."),
+        "recall": ("lorehooks.hooks.preview_commands:recall", "Print the block that a prompt would get."),
+        "pending": (
+            "lorehooks.clients.memory_commands:pending",
+            "Writes of agents to your rules, which wait for a yes.",
+        ),
+        "config": ("lorehooks.clients.config_commands:config", "Read and change settings."),
     },
     "Agents": {
         "install": ("lorehooks.installers.commands:install", "Give agents their memory: hooks and tools."),
         "update": ("lorehooks.installers.commands:update", "Bring installed runtimes up to date with this release."),
         "uninstall": ("lorehooks.installers.commands:uninstall", "Take agents' hooks and tools out again."),
+        "status": ("lorehooks.installers.status_command:status", "What is connected, and whether it works."),
         "replay": ("lorehooks.hooks.replay_command:replay", "Read back what hooks sent to agents."),
     },
     "Server": {
+        "connect": ("lorehooks.clients.commands:connect", "Use the memory of another Lore server."),
         "service": ("lorehooks.hooks.commands:service", "The local service that hooks and tools talk to."),
         "serve": ("lorehooks.hooks.commands:serve", "Be a Lore server for other clients."),
+        "verify": ("lorehooks.hooks.maintenance_commands:verify", "Compare the memory with its log."),
+        "rebuild": (
+            "lorehooks.hooks.maintenance_commands:rebuild",
+            "Build everything that follows from the log again.",
+        ),
     },
 }
 """Section to command name to (`module:attribute`, short help). The help stands here so that listing imports nothing."""
