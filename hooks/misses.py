@@ -14,9 +14,15 @@ _MOST_BYTES = 256_000
 _FIELDS = 4
 _REASONS = {
     "en": {"timeout": "the service was too slow", "slow_recall": "recall was too slow", "no_service": "no service is set up",
-           "start_failed": "the service did not start", "breaker": "the service failed repeatedly"},
+           "start_failed": "the service did not start", "breaker": "the service failed repeatedly",
+           "unreachable": "the Lore server could not be reached", "deadline": "the Lore server was too slow",
+           "paused": "the Lore server failed repeatedly", "unauthorized": "the Lore server refuses the token",
+           "bad_answer": "the Lore server answers nonsense", "server_error": "the Lore server failed"},
     "zh": {"timeout": "服务响应过慢", "slow_recall": "召回过慢", "no_service": "尚未安装服务",
-           "start_failed": "服务未能启动", "breaker": "服务连续失败"},
+           "start_failed": "服务未能启动", "breaker": "服务连续失败",
+           "unreachable": "无法连接 Lore 服务器", "deadline": "Lore 服务器响应过慢",
+           "paused": "Lore 服务器连续失败", "unauthorized": "Lore 服务器不接受令牌",
+           "bad_answer": "Lore 服务器的应答无效", "server_error": "Lore 服务器出错"},
 }  # fmt: skip
 
 
