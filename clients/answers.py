@@ -136,6 +136,7 @@ class Item(Answer):
     score_breakdown: dict[str, float] = Field(default_factory=dict)
     cues: Words = ()
     matched_on: Words = ()
+    views: Words = ()
     priority: int = DEFAULT_PRIORITY
     memory_age_days: float | None = None
     boot: bool = False

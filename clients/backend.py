@@ -12,6 +12,9 @@ from typing import Any, Protocol
 from lorehooks.core.model import Origin, RecallQuery, RecallResult
 from lorehooks.core.tool_backend import ToolBackend
 
+SESSION_START = "hook:session.start"
+"""Source of a recall that a session starts with: a remote memory keeps its answer for when the server does not answer."""
+
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
@@ -39,6 +42,9 @@ class Backend(ToolBackend, Protocol):
 
     async def settings(self) -> Mapping[str, Any]:
         """The memory's settings in force."""
+
+    async def load(self) -> None:
+        """Run beside the service until done or cancelled: fill an index, deliver what waits."""
 
     async def close(self) -> None:
         """Let go of files and connections."""

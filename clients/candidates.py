@@ -28,6 +28,8 @@ def to_result(page: RecallPage) -> RecallResult:
         candidates=tuple(found),
         truncated_at=_count(meta, "query_char_limit") if meta.get("query_truncated") is True else None,
         timed_out_ms=_count(meta, "timeout_ms") if "notice://recall/timeout" in notices else None,
+        query_words=_count(meta, "query_tokens") or 0,
+        lexical_damp=next((item.score_breakdown.get("lexical_damp", 1.0) for item in page.candidates), 1.0),
         meta=dict(meta),
     )
 
@@ -59,7 +61,7 @@ def _candidate(item: Item, *, is_shown: bool, lowest: float | None) -> Candidate
         weighted=weighted,
         cues=item.cues[:_MAX_CUES],
         matched_on=item.matched_on,
-        views=tuple(view for view in VIEW_TYPES if view in item.matched_on),
+        views=tuple(view for view in VIEW_TYPES if view in item.views),
         age_days=item.memory_age_days,
         withheld="" if is_shown else _why(item, score, lowest),
     )

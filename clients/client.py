@@ -8,6 +8,7 @@ server says of the request itself. All of them name the server or the memory, an
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from http import HTTPStatus
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -17,8 +18,9 @@ from lorehooks.clients import answers
 from lorehooks.clients.backend import Recalled
 from lorehooks.clients.candidates import to_result
 from lorehooks.clients.endpoint import Endpoint
+from lorehooks.clients.errors import ServerError
 from lorehooks.clients.replies import raise_for_status
-from lorehooks.clients.transport import Reply, Transport, encode_json
+from lorehooks.clients.transport import Reply, Transport, decode_json, encode_json
 from lorehooks.core.model import NodeDraft, NodePatch, Origin, RecallQuery, WriteResult
 from lorehooks.core.tool_backend import ChildLine, DomainLine, NodeView, SearchHit, SearchMode
 
@@ -28,6 +30,13 @@ LONG_SECONDS = 600.0
 """What maintenance of a large memory may take."""
 SOURCE_HEADER = "X-Lore-Source"
 """Says where a write came from (`cli`, `mcp:<tool>`); a server that does not know it records its own route."""
+_WAITS = "Not changed yet"
+"""How our server begins the warning that says the same as `proposal`."""
+HOPS_HEADER = "X-Lore-Hops"
+MAX_HOPS = 3
+"""A service that is told to use itself is found out when its own request comes back."""
+_NOT_FOR_OTHERS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+"""The caller's own credentials are fine; it is the service whose token is refused."""
 Shape = TypeVar("Shape")
 
 
@@ -35,11 +44,20 @@ class LoreClient:
     """One Lore server. Keeps connections between calls; `close` it, or use it as an async context manager."""
 
     def __init__(
-        self, endpoint: Endpoint, *, seconds: float = SECONDS, inner: httpx.AsyncBaseTransport | None = None
+        self,
+        endpoint: Endpoint,
+        *,
+        seconds: float = SECONDS,
+        hops: int = 0,
+        inner: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        """`seconds` is the deadline of a call. `inner` answers in place of the network."""
+        """`seconds` is the deadline of a call. `hops`: how many services pass it on, this one included.
+
+        `inner` answers in place of the network.
+        """
         self.endpoint = endpoint
         self.seconds = seconds
+        self.hops = hops
         self.long_seconds = LONG_SECONDS
         self._transport = Transport(endpoint, inner=inner)
 
@@ -272,7 +290,7 @@ class LoreClient:
         repeatable: bool | None = None,
     ) -> Reply:
         """One request below `/api`; the answer as it came, whatever its status."""
-        sent = dict(headers or {})
+        sent = {**self._passing_on, **(headers or {})}
         content = None
         if body is not None:
             content = encode_json(body)
@@ -286,6 +304,41 @@ class LoreClient:
             headers=sent,
             repeatable=repeatable,
         )
+
+    async def pass_on(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Sequence[tuple[str, str]],
+        content: bytes | None,
+        headers: Mapping[str, str],
+        hops: int,
+        seconds: float,
+    ) -> Reply:
+        """Pass someone's request on as it is, and give back what answers, as long as a Lore server does.
+
+        Its refusals of the request are given back too; raises for refusals of the token, redirects and web pages.
+        """
+        if hops >= MAX_HOPS:
+            raise ServerError(f"{self.endpoint.label} leads back here", answered=508, hint="lore connect")
+        reply = await self._transport.call(
+            method,
+            f"/api{path}",
+            seconds=seconds,
+            params=params,
+            content=content,
+            headers={**headers, HOPS_HEADER: str(hops + 1)},
+        )
+        if reply.status in _NOT_FOR_OTHERS or HTTPStatus.MULTIPLE_CHOICES <= reply.status < HTTPStatus.BAD_REQUEST:
+            raise_for_status(reply, self.endpoint.label)
+        if reply.content:
+            decode_json(reply, self.endpoint.label)
+        return reply
+
+    @property
+    def _passing_on(self) -> dict[str, str]:
+        return {HOPS_HEADER: str(self.hops)} if self.hops else {}
 
     async def _get(
         self, shape: type[Shape], path: str, params: Mapping[str, str], seconds: float | None = None
@@ -326,7 +379,8 @@ class LoreClient:
             headers={SOURCE_HEADER: origin.source} if origin.source.isascii() else None,
         )
         done = self._checked(answers.Written, reply)
-        warnings = tuple(dict.fromkeys((*done.warnings, *done.policy_warnings)))
+        told = dict.fromkeys((*done.warnings, *done.policy_warnings))
+        warnings = tuple(text for text in told if done.proposal is None or not text.startswith(_WAITS))
         return WriteResult(done.uri, done.node_uuid, warnings=warnings, proposal=done.proposal)
 
     def _checked(self, shape: type[Shape], reply: Reply) -> Shape:

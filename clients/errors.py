@@ -72,3 +72,10 @@ class PausedError(UnreachableError):
     """The server failed repeatedly and is left alone for a while, so that nobody waits for it."""
 
     code = "paused"
+
+
+class NeedsPersonError(LoreError):
+    """An agent's write to a standing rule, on a server that cannot keep it until a person has agreed."""
+
+    code = "needs_person"
+    status = 403

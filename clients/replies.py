@@ -7,9 +7,13 @@ from http import HTTPStatus
 
 from lorehooks.clients.errors import (
     BadAnswerError,
+    DeadlineError,
+    NeedsPersonError,
+    PausedError,
     RedirectedError,
     ServerError,
     UnauthorizedError,
+    UnreachableError,
     UnsupportedError,
 )
 from lorehooks.clients.transport import Reply, decode_json
@@ -24,6 +28,14 @@ from lorehooks.core.errors import (
 
 _MAX_DETAIL = 300
 _NOT_TEXT = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+_BEHIND: dict[str, type[LoreError]] = {
+    kind.code: kind
+    for kind in (
+        *(UnreachableError, PausedError, DeadlineError, UnauthorizedError, BadAnswerError, RedirectedError),
+        *(UnsupportedError, NeedsPersonError),
+    )
+}
+"""What a local service answers when the fault lies with the server behind it: the same error, with its words."""
 _NOT_ALLOWED = HTTPStatus.METHOD_NOT_ALLOWED
 _POSTGRES_DUPLICATE = "23505"
 """What the public server answers, with status 500, when a path exists already."""
@@ -40,7 +52,7 @@ def raise_for_status(reply: Reply, label: str) -> None:
             hint="if that address is right, connect to it: lore connect URL",
         )
     detail, code, hint, is_envelope = _envelope(reply, label)
-    if reply.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+    if reply.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN) and code != NeedsPersonError.code:
         raise UnauthorizedError(
             f"{label} wants a token, or another one ({detail or reply.status})", hint="lore connect URL --token-stdin"
         )
@@ -53,6 +65,9 @@ def raise_for_status(reply: Reply, label: str) -> None:
 
 
 def _refusal(status: int, detail: str, code: str, hint: str, label: str) -> LoreError:
+    behind = _BEHIND.get(code)
+    if behind is not None and behind.status == status:
+        return behind(detail, hint=hint)
     if status == _NOT_ALLOWED or detail.startswith("Unknown API route"):
         return UnsupportedError(f"{label} does not offer this", hint="update that server, or do it there")
     if code == ProtectedBootError.code:

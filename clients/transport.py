@@ -12,7 +12,7 @@ import json
 import math
 import os
 import ssl
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from http.cookiejar import CookieJar, DefaultCookiePolicy
@@ -27,6 +27,7 @@ from lorehooks.core.wellformed import well_formed_json
 
 MAX_ANSWER = 16 << 20
 """Bytes of an answer; more is refused unread."""
+Params = Mapping[str, str] | Sequence[tuple[str, str]]
 _CHUNK = 1 << 16
 _LIMITS = httpx.Limits(max_connections=64, max_keepalive_connections=8, keepalive_expiry=30)
 _SOCKET_PATH_ROOM = 100
@@ -60,7 +61,7 @@ class Transport:
         path: str,
         *,
         seconds: float,
-        params: Mapping[str, str] | None = None,
+        params: Params | None = None,
         content: bytes | None = None,
         headers: Mapping[str, str] | None = None,
         repeatable: bool | None = None,
@@ -103,7 +104,7 @@ class Transport:
         self,
         method: str,
         path: str,
-        params: Mapping[str, str] | None,
+        params: Params | None,
         content: bytes | None,
         headers: Mapping[str, str] | None,
     ) -> Reply:
@@ -111,7 +112,7 @@ class Transport:
         url = f"{self.endpoint.url}{path}"
         begun = False
         try:
-            async with http.stream(method, url, params=params, content=content, headers=headers) as response:
+            async with http.stream(method, url, params=_params(params), content=content, headers=headers) as response:
                 begun = True
                 body = await self._read(response)
                 kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -198,6 +199,10 @@ class _NotBegunError(Exception):
         self.never_sent = never_sent
         self.is_final = is_final
         """Whether trying again is of no use."""
+
+
+def _params(params: Params | None) -> httpx.QueryParams | None:
+    return httpx.QueryParams(dict(params) if isinstance(params, Mapping) else list(params)) if params else None
 
 
 def decode_json(reply: Reply, label: str) -> Any:

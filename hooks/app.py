@@ -8,27 +8,35 @@ import os
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import BaseRoute, Mount, Route
+from starlette.routing import BaseRoute, Mount, Route, Router
 
 from lorehooks.clients.adapters.payload import decode
+from lorehooks.clients.backend import Backend
 from lorehooks.clients.config import Config, load_or_defaults
 from lorehooks.clients.embedded import EmbeddedBackend
+from lorehooks.clients.errors import UnsupportedError
+from lorehooks.clients.open import open_backend
+from lorehooks.clients.target import resolve
 from lorehooks.core.guidance import resolve_language
 from lorehooks.core.home import Home
 from lorehooks.core.ledger import Ledger
 from lorehooks.core.model import Origin
 from lorehooks.core.runs import Recorder
-from lorehooks.core.store import Store
 from lorehooks.core.tools import ToolContext, call_tool, tool_definitions
 from lorehooks.hooks.dispatch import Dispatcher
+from lorehooks.hooks.forward import Forwarding
 from lorehooks.hooks.guard import Guard
 from lorehooks.hooks.mcp_server import create_mcp_app
 from lorehooks.hooks.misses import Misses
 from lorehooks.hooks.ready import ReadyFiles
+
+if TYPE_CHECKING:
+    from lorehooks.clients.remote import RemoteBackend
 
 _HOUSEKEEPING_SECONDS = 3600
 _DEFAULT_REMAINING_MS = 2000.0
@@ -55,13 +63,30 @@ class Parts:
         self.misses = Misses(home.misses)
         self.recorder = Recorder(home.records)
         self.ledger = Ledger(lambda: self.recorder.database.read, self.recorder.put)
-        self.backend = EmbeddedBackend(
-            Store(home.database), self.recorder, language=self.language, on_change=self._changed
+        self.target = resolve(home, config, os.environ)
+        self.memory = open_backend(
+            self.target, home, self.recorder, config.settings, language=self.language, on_change=self._changed
         )
         self.dispatcher = Dispatcher(
-            self.backend, self.ledger, self.recorder, self.misses, config.settings, self.language
+            self.memory, self.ledger, self.recorder, self.misses, config.settings, self.language
         )
-        self.ready = ReadyFiles(home, self.backend, config.settings, self.language)
+        self.ready = ReadyFiles(home, self.memory, config.settings, self.language)
+
+    @property
+    def backend(self) -> EmbeddedBackend:
+        """The embedded memory, for what looks into its store. Raises UnsupportedError with a remote server."""
+        if not isinstance(self.memory, EmbeddedBackend):
+            raise UnsupportedError(f"The memory is kept by {self.memory.name}", hint="do it there")
+        return self.memory
+
+    @property
+    def remote(self) -> RemoteBackend | None:
+        """The remote server, when the memory is kept by one."""
+        return None if isinstance(self.memory, EmbeddedBackend) else self.memory
+
+    @property
+    def for_tools(self) -> ForTools:
+        return ForTools(self.memory, self.ledger, self.language)
 
     def _changed(self) -> None:
         self.ready.schedule()
@@ -69,18 +94,27 @@ class Parts:
     async def close(self) -> None:
         await self.ready.close()
         await asyncio.to_thread(self.recorder.close)
-        await self.backend.close()
+        await self.memory.close()
+
+
+@dataclass(frozen=True, slots=True)
+class ForTools:
+    """What MCP needs, whoever keeps the memory."""
+
+    backend: Backend
+    ledger: Ledger
+    language: str
 
 
 def create_app(home: Home) -> Starlette:
     """Build the application of one home; its files are opened when it starts. Raises nothing for a bad `config.toml`."""
-    mcp = create_mcp_app(lambda request: request.app.state.parts)
+    mcp = create_mcp_app(lambda request: request.app.state.parts.for_tools)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         parts = app.state.parts = Parts(home, load_or_defaults(home))
         app.state.activity = parts.activity
-        background = [asyncio.create_task(parts.backend.load()), asyncio.create_task(_housekeeping(parts))]
+        background = [asyncio.create_task(parts.memory.load()), asyncio.create_task(_housekeeping(parts))]
         parts.ready.schedule()
         try:
             yield
@@ -94,6 +128,7 @@ def create_app(home: Home) -> Starlette:
     routes: list[BaseRoute] = [
         Route("/hooks/v1/alive", _alive, methods=["POST"]),
         Route("/hooks/v1/flush", _flush, methods=["POST"]),
+        Route("/hooks/v1/reload", _reload, methods=["POST"]),
         Route("/hooks/v1/tools", _tools, methods=["GET"]),
         Route("/hooks/v1/{client_type}/tool", _tool, methods=["POST"]),
         Route("/hooks/v1/{client_type}/{event}", _hook, methods=["POST"]),
@@ -101,7 +136,7 @@ def create_app(home: Home) -> Starlette:
     from lorehooks.hooks.api import api_routes
 
     routes.append(Route("/api/mcp", mcp))
-    routes.append(Mount("/api", routes=api_routes()))
+    routes.append(Mount("/api", app=Forwarding(Router(api_routes()))))
     app = Starlette(routes=routes, lifespan=lifespan)
     app.add_middleware(Guard, home=home)
     return app
@@ -141,6 +176,15 @@ async def _flush(request: Request) -> Response:
     return JSONResponse({"written": written})
 
 
+async def _reload(request: Request) -> Response:
+    """End, so that the next use starts a service with what `config.toml` says now."""
+    end = getattr(request.app.state, "end", None)
+    if end is None:
+        return JSONResponse({"detail": "This service runs in the foreground", "code": "conflict"}, 409)
+    end("its settings were changed")
+    return Response(status_code=204)
+
+
 async def _tools(_request: Request) -> Response:
     return JSONResponse({"tools": tool_definitions()})
 
@@ -159,5 +203,5 @@ async def _tool(request: Request) -> Response:
     context = ToolContext(
         Origin(f"mcp:{body['name']}", client_type, session_id), session.ids_for if session else None, parts.language
     )
-    result = await call_tool(parts.backend, body["name"], body.get("arguments") or {}, context)
+    result = await call_tool(parts.memory, body["name"], body.get("arguments") or {}, context)
     return JSONResponse({"text": result.text, "is_error": result.is_error})

@@ -141,8 +141,9 @@ class Dispatcher:
     async def _boot_text(self, event: HookEvent, runtime: Runtime, data: BootData | None = None) -> str:
         data = data or await self.backend.boot(event.client_type)
         startup = await self._startup_recall(event, runtime)
+        notices = (data.notice, self.misses.notice(event.client_type, self.language))
         return render_boot(
-            replace(data, startup=startup, notice=self.misses.notice(event.client_type, self.language)),
+            replace(data, startup=startup, notice=" ".join(filter(None, notices))),
             client_type=event.client_type,
             language=self.language,
             budget=runtime.boot_budget,
@@ -195,6 +196,8 @@ class Dispatcher:
         try:
             async with asyncio.timeout(limit_ms / 1000):
                 recalled = await self._recall(event, asked.query(mask(event.prompt), settings))
+            if recalled.result.timed_out_ms is not None:
+                raise TimeoutError  # noqa: TRY301  (a server's own limit was shorter: the user is told the same)
         except TimeoutError:
             self.misses.add(event.client_type, event.kind, "slow_recall")
             note = blocks.render_recall(
@@ -224,7 +227,7 @@ class Dispatcher:
         )
 
     async def _recall(self, event: HookEvent, query: RecallQuery) -> Recalled:
-        return await self.backend.recall(query, Origin("hook", event.client_type, event.session_id))
+        return await self.backend.recall(query, Origin(f"hook:{event.kind}", event.client_type, event.session_id))
 
     # --- ids ---
 

@@ -75,6 +75,9 @@ def serve_until_ended(claim: Claim, *, idle_after: float | None) -> None:
             signal.alarm(LAST_RESORT)  # its default action ends the process, whatever hangs
         server.should_exit = True
 
+    if idle_after is not None:
+        app.state.end = end  # a background service may end at any time; `lore serve` is the person's own
+
     async def run() -> None:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):

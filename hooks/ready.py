@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+from dataclasses import replace
 
 from lorehooks.clients.adapters import HookEvent, adapter_for
 from lorehooks.clients.backend import Backend
@@ -64,11 +65,14 @@ class ReadyFiles:
             adapter = adapter_for(client_type)
             if adapter is None:
                 continue
-            data = await self.backend.boot(client_type)
+            files[self.home.tools / f"{client_type}.json"] = _json(ready_answers(client_type, guidance))
+            try:
+                data = replace(await self.backend.boot(client_type), notice="")
+            except LoreError:
+                continue  # a server that does not answer: the file of last time stays
             text = render_boot(data, client_type=client_type, language=self.language, budget=runtime.boot_budget)
             event = HookEvent("session.start", client_type, native_event="SessionStart")
             files[self.home.boot / client_type] = adapter.render(event, text)
-            files[self.home.tools / f"{client_type}.json"] = _json(ready_answers(client_type, guidance))
         for client_type in GENERIC_CLIENTS:
             files[self.home.tools / f"{client_type}.json"] = _json(ready_answers(client_type, guidance))
         for folder in (self.home.boot, self.home.tools):

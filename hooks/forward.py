@@ -1,0 +1,122 @@
+"""With a remote server: the Lore API of the local service passes requests on to it, so that commands and clients go on working.
+
+The caller's own credentials stop here, the server's token is added, and what the server sends is held to the same limits as
+everything else. What the service answers by itself (hooks, MCP, lifecycle events) is not passed on: it uses the same server.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from lorehooks.core.errors import InvalidError, LoreError
+from lorehooks.core.model import Origin
+from lorehooks.hooks.serviceinfo import installed_version
+
+if TYPE_CHECKING:
+    from lorehooks.clients.remote import RemoteBackend
+    from lorehooks.hooks.app import Parts
+
+LOCAL_PATHS = ("/lifecycle/event",)
+"""Answered by the dispatcher here, which has records, ledger and every runtime."""
+MAX_REQUEST = 16 << 20
+SECONDS = 30.0
+LONG_SECONDS = 600.0
+_LONG_PATHS = ("/maintenance/", "/browse/recall/rebuild", "/backup")
+_PASSED_HEADERS = ("content-type", "x-lore-source")
+
+
+class Forwarding:
+    """ASGI application of `/api`: `local` with the embedded memory, the remote server's API otherwise."""
+
+    def __init__(self, local: ASGIApp) -> None:
+        self.local = local
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        parts: Parts = scope["app"].state.parts
+        path = scope["path"].removeprefix(scope.get("root_path", "").rstrip("/"))
+        if parts.remote is None or path in LOCAL_PATHS:
+            await self.local(scope, receive, send)
+            return
+        request = Request(scope, receive)
+        try:
+            response = (
+                _health(parts.remote) if path == "/health" else await _forward(parts, parts.remote, request, path)
+            )
+        except LoreError as error:
+            body = {"detail": error.message, "code": error.code} | ({"hint": error.hint} if error.hint else {})
+            response = JSONResponse(body, error.status)
+        except ClientDisconnect:
+            response = JSONResponse({"detail": "The request is too large", "code": "too_large"}, 413)
+        await response(scope, receive, send)
+
+
+def _health(remote: RemoteBackend) -> Response:
+    """The service's own health: it runs, whatever its server does. That one's health is `lore status`."""
+    return JSONResponse(
+        {
+            "status": "ok",
+            "database": "connected",
+            "version": installed_version(),
+            "server": "lorehooks",
+            "remote": remote.name,
+            "remote_paused": remote.link.breaker.is_open,
+        }
+    )
+
+
+async def _forward(parts: Parts, remote: RemoteBackend, request: Request, path: str) -> Response:
+    parts.activity.touch()
+    content = await request.body()
+    if len(content) > MAX_REQUEST:
+        raise LoreError("The request is too large", code="too_large", status=413)
+    await _check_write(remote, request, path, content)
+    reply = await remote.pass_on(
+        request.method,
+        path,
+        params=request.query_params.multi_items(),
+        content=content or None,
+        headers={name: request.headers[name] for name in _PASSED_HEADERS if name in request.headers},
+        hops=_hops(request),
+        seconds=LONG_SECONDS if path.startswith(_LONG_PATHS) else SECONDS,
+    )
+    if path.startswith("/settings") and request.method != "GET":
+        remote.forget_settings()
+    return Response(reply.content, reply.status, media_type=reply.content_type or None)
+
+
+async def _check_write(remote: RemoteBackend, request: Request, path: str, content: bytes) -> None:
+    """Hold writes to the rules that our own server has and others may lack. Raises SecretError, NeedsPersonError."""
+    if request.method not in ("POST", "PUT") or path not in ("/browse/node", "/browse/boot"):
+        return
+    try:
+        body = json.loads(content or b"{}")
+    except (ValueError, RecursionError):
+        raise InvalidError("The body is no JSON", code="bad_json", status=400) from None
+    fields = body if isinstance(body, dict) else {}
+    origin = Origin(request.headers.get("x-lore-source", "api"), request.query_params.get("client_type"))
+    query = request.query_params
+    uris = list(fields.get("nodes") or {}) if path == "/browse/boot" else [
+        f"{query.get('domain', 'core')}://{query.get('path', '').strip('/')}"
+    ]  # fmt: skip
+    for uri in uris:
+        await remote.check_write(uri, _texts(fields), origin, allow_secret=fields.get("allow_secret") is True)
+
+
+def _texts(value: Any) -> Iterable[str]:
+    """Every text inside a request body."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _texts(item)
+
+
+def _hops(request: Request) -> int:
+    given = request.headers.get("x-lore-hops", "0")
+    return int(given) if given.isascii() and given.isdigit() and len(given) == 1 else 0
