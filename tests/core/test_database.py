@@ -292,16 +292,33 @@ def test_migrations_are_applied_in_order_once_and_recorded(tmp_path: Path) -> No
     database.close()
 
 
-def test_many_programs_may_create_one_memory_at_once(database_path: Path) -> None:
+def test_many_programs_may_create_one_memory_at_once(tmp_path: Path) -> None:
     script = (
-        "import sys; from pathlib import Path; from lorehooks.core.store import Store; Store(Path(sys.argv[1])).close()"
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from lorehooks.core.store import Store\n"
+        "for line in sys.stdin:\n"
+        "    Store(Path(line.rstrip())).close()\n"
+        "    print('opened', flush=True)\n"
     )
-    starters = [subprocess.Popen([sys.executable, "-c", script, str(database_path)]) for _ in range(6)]
-    assert [starter.wait(60) for starter in starters] == [0] * 6
-    store = Store(database_path)
-    assert store.counts() == {"nodes": len(BOOT_URIS), "events": len(BOOT_URIS), "last_event": len(BOOT_URIS)}
-    assert verify(store).problems == ()
-    store.close()
+    starters = [
+        subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for _ in range(6)
+    ]
+    paths = [tmp_path / f"home{number}" / "lore.db" for number in range(5)]
+    for path in paths:
+        for starter in starters:
+            assert starter.stdin is not None
+            starter.stdin.write(f"{path}\n")
+            starter.stdin.flush()
+        assert [starter.stdout and starter.stdout.readline() for starter in starters] == ["opened\n"] * len(starters)
+    for starter in starters:
+        starter.communicate()
+    for path in paths:
+        store = Store(path)
+        assert store.counts() == {"nodes": len(BOOT_URIS), "events": len(BOOT_URIS), "last_event": len(BOOT_URIS)}
+        assert verify(store).problems == ()
+        store.close()
 
 
 def test_the_files_are_for_their_owner_only(store: Store) -> None:

@@ -54,6 +54,13 @@ def test_forgetting_an_address_takes_the_memory_everything_below_and_its_whole_h
     assert verify(store).problems == ()
 
 
+def test_the_file_gives_the_room_of_what_was_forgotten_back(store: Store, add: Add, person: Origin) -> None:
+    add("w://a", "zebra " * 50_000)
+    forget(store, person, [parse("w://a")])
+    assert store.database.query("PRAGMA freelist_count")[0][0] == 0
+    assert store.database.path.stat().st_size < 200_000
+
+
 def test_the_tombstone_says_how_much_went_and_nothing_of_what(store: Store, add: Add, person: Origin) -> None:
     add("w://zebra", "zebra")
     forget(store, person, [parse("w://zebra")])

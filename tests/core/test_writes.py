@@ -152,6 +152,18 @@ def test_deleting_takes_the_subtree_and_nothing_that_only_looks_alike(store: Sto
     ]  # fmt: skip
 
 
+def test_what_a_model_wrote_about_a_memory_goes_with_it(store: Store, add: Add, person: Origin) -> None:
+    node = add("w://a")
+    view: dict[str, object] = {"type": "gist", "text": "refined", "model": "m", "signature": "s"}
+    with store.transaction(person) as transaction:
+        transaction.append("view", view, node_uuid=node.uuid, uri=node.uri)
+    assert store.refined_views_of(node.uuid)[0][0].text == "refined"
+    move(store, parse("w://a"), "w://b", person)
+    assert store.refined_views().keys() == {node.uuid}
+    delete(store, parse("w://b"), person)
+    assert store.refined_views() == {}
+
+
 def test_moving_takes_the_subtree_along_with_every_identity(store: Store, add: Add, person: Origin) -> None:
     for address in ("w://old", "w://old/v5", "w://old/v5/old", "w://old_5", "w://new", "w://oldx"):
         add(address)
