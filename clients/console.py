@@ -15,11 +15,13 @@ from lorehooks.clients.embedded import EmbeddedBackend
 from lorehooks.core import footprints, proposals, rebuild
 from lorehooks.core import uri as uris
 from lorehooks.core.clock import to_iso
-from lorehooks.core.errors import ConflictError, NotFoundError
+from lorehooks.core.errors import ConflictError, NotFoundError, StorageError
 from lorehooks.core.events import Event
 from lorehooks.core.footprints import Updater
+from lorehooks.core.forget import ForgetPlan, ForgetResult, forget, plan_forget
 from lorehooks.core.history import history
-from lorehooks.core.model import Node, NodeDraft, Origin, View, WriteResult
+from lorehooks.core.model import BOOT_URIS, Node, NodeDraft, Origin, View, WriteResult
+from lorehooks.core.run_forget import forget_records
 
 _NUMBERING_TRIES = 5
 _YIELD_EVERY = 50
@@ -53,6 +55,15 @@ class Past:
     uri: uris.Uri
     node: Node | None
     events: Sequence[Event]
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """What a purge took: from the memory, and how many records. `left` says why old bytes may still be in a file."""
+
+    memory: ForgetResult
+    records: int
+    left: str
 
 
 class Console:
@@ -119,6 +130,10 @@ class Console:
             footprints.overview, self.store, since, event_type=event_type, uri=uri, source=source, limit=limit
         )
 
+    async def writes_by_client(self, since: str) -> dict[str | None, tuple[int, int, int]]:
+        """How many memories each client created, updated and deleted from a moment on."""
+        return await asyncio.to_thread(footprints.writes_by_client, self.store, since)
+
     def timeline(self, *, uuid: str | None, uri: str | None, limit: int) -> list[Event]:
         """Events of one memory, oldest first."""
         return footprints.timeline(self.store, uuid=uuid, uri=uri, limit=limit)
@@ -147,6 +162,24 @@ class Console:
         nodes = await self.backend.live.rebuild(lambda done, of: progress("index", done, of))
         self.backend.changed(())
         return {"events": events, "nodes": nodes}
+
+    async def plan_forget(self, addresses: Sequence[uris.Uri], matching: str) -> ForgetPlan:
+        """What `forget` would take; see `core.forget`."""
+        return await asyncio.to_thread(plan_forget, self.store, addresses, matching)
+
+    async def forget(self, addresses: Sequence[uris.Uri], matching: str, origin: Origin) -> Forgotten:
+        """Purge memories, and every record that names them or holds the text."""
+        memory = await asyncio.to_thread(forget, self.store, origin, addresses, matching)
+        self.backend.changed(memory.changes)
+        gone = (*memory.plan.memories, *memory.plan.deleted)
+        boot = any(uri in BOOT_URIS for uri in (*gone, *memory.plan.earlier))
+        left = [memory.left]
+        records = 0
+        try:
+            records = await asyncio.to_thread(forget_records, self.backend.recorder, (*gone, matching), boot=boot)
+        except StorageError as error:
+            left.append(str(error))
+        return Forgotten(memory, records, "; ".join(filter(None, left)))
 
 
 def _uri_of(node: Node) -> uris.Uri:

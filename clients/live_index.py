@@ -102,6 +102,10 @@ class LiveIndex:
         if changes:
             self.index.embed_some(_EMBED_AT_ONCE)
 
+    def refresh(self, node: Node) -> None:
+        """Make the views of one memory again."""
+        self.apply([Change(node, node)])
+
     def views_of(self, node: Node) -> Sequence[View]:
         """The views a node is recalled by: a model's where they were written for it as it is now, else those by rule."""
         return views_in_force(node, self.store.refined_views_of(node.uuid))

@@ -99,6 +99,17 @@ def overview(
     )
 
 
+def writes_by_client(store: Store, since: str) -> dict[str | None, tuple[int, int, int]]:
+    """How many memories each client created, updated and deleted from a moment on; our own first writes left out."""
+    rows = store.database.query(
+        "SELECT client_type, sum(type = 'create') AS created, sum(type = 'update') AS updated,"
+        " sum(type = 'delete') AS deleted FROM events WHERE at >= ? AND source <> 'system'"
+        " AND type IN ('create', 'update', 'delete') GROUP BY client_type",
+        (since,),
+    )
+    return {row["client_type"]: (row["created"], row["updated"], row["deleted"]) for row in rows}
+
+
 def timeline(store: Store, *, uuid: str | None, uri: str | None, limit: int) -> list[Event]:
     """The latest events of a memory, by identity or address, oldest first."""
     column, value = ("node_uuid", uuid) if uuid else ("uri", uri)

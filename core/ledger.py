@@ -71,6 +71,10 @@ class Ledger:
         self._sessions.move_to_end(key)
         return session
 
+    def drop_cached(self) -> None:
+        """Read every session back from disk the next time, after something was removed there."""
+        self._sessions.clear()
+
     def keep(self, session: Session, at: str) -> None:
         """Write down where a session stands."""
         self._save(

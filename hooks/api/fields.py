@@ -80,8 +80,8 @@ def event_answer(event: Event) -> EventAnswer:
         source=event.source,
         session_id=event.session_id,
         client_type=event.client_type,
-        before_snapshot=_snapshot(before),
-        after_snapshot=_snapshot(after),
+        before_snapshot=snapshot(before) if before else None,
+        after_snapshot=snapshot(after) if after else None,
         details=details,
         created_at=event.at,
         diffs=_diffs(event.type, before, after),
@@ -91,9 +91,8 @@ def event_answer(event: Event) -> EventAnswer:
     )
 
 
-def _snapshot(state: State | None) -> Snapshot | None:
-    if state is None:
-        return None
+def snapshot(state: State) -> Snapshot:
+    """The state of a memory as the API shows it."""
     return Snapshot(
         uri=state["uri"],
         content=state["content"],

@@ -22,7 +22,8 @@ from lorehooks.hooks.serviceinfo import installed_version
 
 operations: list[Operation] = []
 
-_LIMIT, _MAX_LIMIT = 12, 300
+LIMIT, _MAX_LIMIT = 12, 300
+"""Candidates that are listed when nobody says how many, and the most."""
 _PRECISION, _MAX_PRECISION = 2, 6
 
 
@@ -61,26 +62,31 @@ class Usage(Answer):
 
 @operation(operations, "POST", "/browse/recall", "Memories for a prompt")
 async def recall(call: Call, body: RecallBody) -> RecallAnswer:
+    return await recall_as_asked(call, body, log=True)
+
+
+async def recall_as_asked(call: Call, body: RecallBody, *, log: bool) -> RecallAnswer:
+    """Recall and its whole answer; `log` keeps a record for marks and statistics."""
     began = time.perf_counter()
     origin = call.origin(body.session_id)
     query = RecallQuery(
         text=mask(strip_private(body.query)),
         project=project_key(body.project) or None if body.project else None,
         domain=(body.domain or "").strip().lower() or None,
-        limit=min(body.limit or _LIMIT, _MAX_LIMIT),
+        limit=min(body.limit or LIMIT, _MAX_LIMIT),
         max_display_items=None if body.max_display_items is None else min(body.max_display_items, _MAX_LIMIT),
         min_display_score=body.min_display_score,
         min_score=body.min_score,
         exclude_boot=body.exclude_boot_from_results,
     )
-    recalled = await recall_in_time(call, query, origin)
-    if query.text.strip() and recalled.query_id:
+    recalled = await _recall_in_time(call, query, origin)
+    if log and query.text.strip() and recalled.query_id:
         _record(call, origin, query, recalled, (time.perf_counter() - began) * 1000)
-    wanted = Wanted(body.query, min(body.score_precision or _PRECISION, _MAX_PRECISION), hides_boot=query.exclude_boot)
-    return recall_answer(call, recalled, wanted)
+    precision = min(body.score_precision or _PRECISION, _MAX_PRECISION)
+    return recall_answer(call, recalled, Wanted(body.query, precision, hides_boot=query.exclude_boot))
 
 
-async def recall_in_time(call: Call, query: RecallQuery, origin: Origin) -> Recalled:
+async def _recall_in_time(call: Call, query: RecallQuery, origin: Origin) -> Recalled:
     """What memory has for a query, or a result that says it took too long."""
     timeout_ms = int(call.parts.backend.store.settings["recall.safety.timeout_ms"])
     try:

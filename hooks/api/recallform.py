@@ -41,6 +41,7 @@ class Item(Answer):
     """A memory that was considered. The `_score` fields are the signals before their weights."""
 
     uri: str
+    node_uuid: str
     score: float
     exact_score: float
     glossary_semantic_score: float
@@ -167,6 +168,7 @@ class _Rendering:
     def _item(self, one: Candidate) -> Item:
         return Item(
             uri=one.uri,
+            node_uuid=one.uuid,
             score=one.score,
             exact_score=one.raw.exact,
             glossary_semantic_score=one.raw.glossary_semantic,

@@ -7,7 +7,20 @@ from collections.abc import Iterable
 from starlette.routing import Route, Router
 from starlette.types import Receive, Scope, Send
 
-from lorehooks.hooks.api import boot, browse, health, lifecycle, recall, settings, write
+from lorehooks.hooks.api import (
+    boot,
+    browse,
+    debug,
+    health,
+    history,
+    lifecycle,
+    maintenance,
+    recall,
+    settings,
+    setup,
+    stats,
+    write,
+)
 from lorehooks.hooks.api.envelope import Endpoint, error_response
 from lorehooks.hooks.api.operation import Operation
 
@@ -18,7 +31,12 @@ OPERATIONS: tuple[Operation, ...] = (
     *browse.operations,
     *write.operations,
     *recall.operations,
+    *debug.operations,
+    *stats.operations,
+    *history.operations,
     *settings.operations,
+    *setup.operations,
+    *maintenance.operations,
 )
 
 
