@@ -22,6 +22,7 @@ from lorehooks.core.database import Database, Migration
 from lorehooks.core.errors import LoreError
 from lorehooks.core.model import Candidate
 from lorehooks.core.secrets import mask
+from lorehooks.core.wellformed import well_formed
 
 MIGRATIONS = (
     Migration(
@@ -157,7 +158,8 @@ class Recorder:
             self._waiting.popleft()
             self.dropped += 1
         self._idle.clear()
-        self._waiting.append((statement, arguments))
+        storable = tuple(well_formed(value) if isinstance(value, str) else value for value in arguments)
+        self._waiting.append((statement, storable))
         self._wake.set()
 
     def add(self, run: Run) -> None:
