@@ -29,7 +29,9 @@ def plugin_file(name: str, home: Home) -> bytes:
     try:
         path.encode()
     except UnicodeEncodeError:
-        raise InvalidError(f"{path!a} is not valid UTF-8, so no plugin file can name it", hint="set LORE_HOME") from None
+        raise InvalidError(
+            f"{path!a} is not valid UTF-8, so no plugin file can name it", hint="set LORE_HOME"
+        ) from None
     source = (FOLDER / name).read_text(encoding="utf-8")
     before, found, after = source.partition(_HOME)
     if not found or _HOME in after:

@@ -207,8 +207,10 @@ export function loreTransport(client, home = LORE_HOME) {
   }
 
   return {
-    home,
     isOff,
+
+    // Whether there is a home to ask at all.
+    isHere: () => !isOff() && isOurs(),
 
     // What the host has to be told for an event (`session.start`, `prompt.submit`, `session.end`); null for no answer.
     hook: (event, body, ms = limit(event === "session.start")) => ask(event, `/hooks/v1/${client}/${event}`, body, ms),

@@ -1,0 +1,431 @@
+// lorehooks: long-term memory for OpenCode. Installed by `lore install opencode`, removed by `lore uninstall opencode`.
+// A hook of OpenCode's that throws fails the user's prompt and one that hangs hangs it, so each is guarded and has its limit.
+// >>> transport.mjs, copied by lorehooks.installers.pluginfiles: change it there
+// The way from a plugin file to the memory service of one home, the same for every host that loads JavaScript.
+// `python -m lorehooks.installers.pluginfiles` copies it into each plugin file, between its marks. Whatever goes wrong,
+// nothing here throws and nothing waits past its limit: a host would fail or hang its user's prompt.
+import { spawn } from "node:child_process"
+import fs from "node:fs"
+import net from "node:net"
+
+const LORE_HOME = "@LORE_HOME@" // the installer writes the folder's name here
+
+// One exchange after another with the service: `hook`, `tool`, `tools`, `readyBoot`, `guard`, `stayAlive`.
+// Plain sockets on purpose: where HTTP_PROXY is set, hosts send `fetch` and even `node:http` for 127.0.0.1 to the proxy.
+function loreTransport(client, home = LORE_HOME) {
+  const run = `${home}/run`
+  const program = `${home}/bin/service`
+  const GRACE_MS = 50
+  const TOOL_MS = 20_000
+  const PAUSE_MS = 25
+  const MOST_HEAD = 1 << 16
+  const MOST_ANSWER = 4 << 20
+  const ALIVE_MS = 600_000
+  const SOCKET_PATH_BYTES = 104 // with its closing zero, on macOS; Linux has 108
+  const ALLOWED = ["HOME", "PATH", "LANG", "TZ", "TMPDIR", "USER", "LOGNAME", "XDG_RUNTIME_DIR", "SSL_CERT_FILE", "SSL_CERT_DIR"]
+  let started = null // the service that this process has started last: {at, ended, failed}
+
+  const now = () => performance.now()
+  const pause = (ms) => new Promise((done) => setTimeout(done, ms))
+  const read = (path) => {
+    try {
+      return fs.readFileSync(path)
+    } catch {
+      return null
+    }
+  }
+  const readJson = (path) => {
+    try {
+      const value = JSON.parse(read(path).toString("utf8"))
+      return value && typeof value === "object" ? value : null
+    } catch {
+      return null
+    }
+  }
+  const isOff = () => !["", "0"].includes(process.env.LORE_DISABLE ?? "")
+
+  // Our files are there, and nobody else can put his own in their place. A run folder that is missing comes with the service.
+  const isOurs = () => {
+    if (!fs.existsSync(`${home}/bin`)) return false
+    try {
+      const owner = fs.statSync(run)
+      return !(owner.mode & 0o022) && (!process.geteuid || owner.uid === process.geteuid())
+    } catch {
+      return true
+    }
+  }
+
+  const limit = (isStart) => {
+    const ms = Number.parseInt((read(`${run}/limits`)?.toString() ?? "").split(/\s+/)[isStart ? 1 : 0], 10)
+    return Math.min(Math.max(ms || (isStart ? 5000 : 2000), 200), 8000)
+  }
+
+  // Why a session got no memory, for the next session start and `lore doctor`. Three slow failures open the breaker.
+  const miss = (event, reason) => {
+    try {
+      if (!fs.existsSync(run)) return
+      fs.appendFileSync(`${run}/misses.log`, `${Date.now()} ${client} ${event} ${reason}\n`, { mode: 0o600 })
+      if (event !== "tool" && ["timeout", "start_failed"].includes(reason))
+        fs.appendFileSync(`${run}/breaker`, ".", { mode: 0o600 })
+    } catch {}
+  }
+  const isBroken = () => {
+    try {
+      const counted = fs.statSync(`${run}/breaker`)
+      return counted.size > 2 && Math.abs(Date.now() - counted.mtimeMs) < 60_000
+    } catch {
+      return false
+    }
+  }
+  const mend = () => {
+    try {
+      fs.unlinkSync(`${run}/breaker`)
+    } catch {}
+  }
+
+  // Where the service listens; null while it does not. A path too long for a socket is got round over TCP.
+  const address = () => {
+    const path = `${run}/service.sock`
+    if (Buffer.byteLength(path) < SOCKET_PATH_BYTES) return { to: { path } }
+    const { port, token } = readJson(`${run}/service.json`) ?? {}
+    return port && token ? { to: { host: "127.0.0.1", port }, token } : null
+  }
+
+  // What a whole answer says: {value}, {reason}, or undefined as long as it is not whole.
+  const parse = (bytes, isClosed) => {
+    const cut = bytes.indexOf("\r\n\r\n")
+    if (cut < 0) return bytes.length > MOST_HEAD || (isClosed && bytes.length) ? { reason: "bad_answer" } : undefined
+    const head = bytes.subarray(0, cut).toString("latin1")
+    const length = /^content-length:[ \t]*(\d+)[ \t\r]*$/im.exec(head)
+    const body = bytes.subarray(cut + 4)
+    if (bytes.length > MOST_ANSWER) return { reason: "bad_answer" }
+    if (length ? body.length < Number(length[1]) : !isClosed) return isClosed ? { reason: "bad_answer" } : undefined
+    try {
+      if (!/^HTTP\/1\.[01] 20[04] /.test(head)) return { reason: "bad_answer" }
+      const value = body.length ? JSON.parse(body.toString("utf8")) : {}
+      return value && typeof value === "object" && !Array.isArray(value) ? { value } : { reason: "bad_answer" }
+    } catch {
+      return { reason: "bad_answer" }
+    }
+  }
+
+  // One request: {value} or {reason}. `absent` when nobody listens, `dropped` when the line went dead without an answer.
+  const exchange = (method, path, body, until, signal) =>
+    new Promise((done) => {
+      let timer, socket
+      const parts = []
+      const end = (result) => {
+        clearTimeout(timer)
+        signal?.removeEventListener?.("abort", abort)
+        socket?.destroy()
+        done(result)
+      }
+      const abort = () => end({ reason: "aborted" })
+      const look = (isClosed) => {
+        const result = parse(parts.length === 1 ? parts[0] : Buffer.concat(parts), isClosed)
+        if (result) end(result)
+        else if (isClosed) end({ reason: "dropped" })
+      }
+      try {
+        const at = address()
+        if (!at) return end({ reason: "absent" })
+        if (signal?.aborted) return abort()
+        signal?.addEventListener?.("abort", abort, { once: true })
+        const left = Math.max(until - now(), 1)
+        // One tick more: where the host kept its event loop busy, the answer may be waiting in the socket already.
+        timer = setTimeout(() => (timer = setTimeout(() => end({ reason: "timeout" }), GRACE_MS)), left)
+        const data = Buffer.from(body === undefined ? "" : JSON.stringify(body))
+        socket = net.connect(at.to)
+        socket.on("error", (error) =>
+          end({ reason: ["ENOENT", "ECONNREFUSED", "EAGAIN", "ENOTSOCK"].includes(error?.code) ? "absent" : "dropped" }),
+        )
+        socket.on("data", (part) => {
+          parts.push(part)
+          look(false)
+        })
+        socket.on("close", () => look(true))
+        // HTTP/1.0, so that no answer comes in chunks and the line is closed after it
+        const lines = [
+          `${method} ${path} HTTP/1.0`,
+          `Host: 127.0.0.1${at.to.port ? `:${at.to.port}` : ""}`,
+          "Connection: close",
+          "Content-Type: application/json",
+          `Content-Length: ${data.length}`,
+          `X-Lore-Remaining-Ms: ${Math.round(left)}`,
+        ]
+        if (at.token) lines.push(`Authorization: Bearer ${at.token}`)
+        socket.write(`${lines.join("\r\n")}\r\n\r\n`)
+        if (data.length) socket.write(data)
+      } catch {
+        end({ reason: "dropped" })
+      }
+    })
+
+  // Start the service in a session of its own, without the host's keys. Whoever loses the race leaves at once.
+  const start = () => {
+    started = { at: now(), ended: false, failed: false }
+    const mine = started
+    try {
+      fs.accessSync(program, fs.constants.X_OK)
+      const env = {}
+      for (const [name, value] of Object.entries(process.env))
+        if (ALLOWED.includes(name) || name.startsWith("LC_") || name.startsWith("LORE_")) env[name] = value
+      const child = spawn(program, [], { cwd: "/", detached: true, stdio: "ignore", env })
+      child.on("error", () => Object.assign(mine, { ended: true, failed: true }))
+      child.on("exit", (code) => Object.assign(mine, { ended: true, failed: code !== 0 }))
+      child.unref()
+    } catch {
+      Object.assign(mine, { ended: true, failed: true })
+    }
+    return mine
+  }
+
+  // A request within `ms`, with the service started when nobody answers. An object, or null after noting why.
+  const ask = async (event, path, body, ms, signal) => {
+    try {
+      if (isOff() || !isOurs()) return null
+      if (event !== "tool" && isBroken()) return miss(event, "breaker"), null
+      const until = now() + ms - GRACE_MS
+      let reason = "timeout"
+      let again = event !== "tool" // a write may have been made although its answer was lost
+      let mine = null
+      for (;;) {
+        const result = await exchange("POST", path, body, until, signal)
+        if (result.value) return mend(), result.value
+        reason = result.reason
+        if (reason === "dropped" && again) again = false
+        else if (reason !== "absent") break
+        if (reason === "absent") {
+          if (!fs.existsSync(program)) return miss(event, "no_service"), null
+          if (mine?.failed) return miss(event, "start_failed"), null
+          if (!mine || (mine.ended && now() - mine.at > 1000))
+            mine = started && !started.ended && now() - started.at < 20_000 ? started : start()
+        }
+        if (now() + PAUSE_MS >= until) return miss(event, "timeout"), null
+        await pause(PAUSE_MS)
+      }
+      if (reason !== "aborted") miss(event, reason === "dropped" ? "bad_answer" : reason)
+    } catch {}
+    return null
+  }
+
+  return {
+    isOff,
+
+    // Whether there is a home to ask at all.
+    isHere: () => !isOff() && isOurs(),
+
+    // What the host has to be told for an event (`session.start`, `prompt.submit`, `session.end`); null for no answer.
+    hook: (event, body, ms = limit(event === "session.start")) => ask(event, `/hooks/v1/${client}/${event}`, body, ms),
+
+    // Run one memory tool for a session: {text, is_error}.
+    tool: async (name, args, sessionId, signal) => {
+      const body = { name, arguments: args ?? {}, session_id: sessionId ?? null }
+      const answer = await ask("tool", `/hooks/v1/${client}/tool`, body, TOOL_MS, signal)
+      if (typeof answer?.text === "string") return { text: answer.text, is_error: answer.is_error === true }
+      return { text: "The memory does not answer right now. Go on without it; `lore doctor` says why.", is_error: true }
+    },
+
+    // The tools as MCP lists them, [{name, description, inputSchema}]: from disk, so that no start waits for the service.
+    tools: async () => {
+      try {
+        if (isOff() || !isOurs()) return []
+        for (const folder of [run, `${home}/bin`]) {
+          const tools = readJson(`${folder}/tools/${client}.json`)?.tools_list?.tools
+          if (Array.isArray(tools)) return tools
+        }
+        const result = await exchange("GET", "/hooks/v1/tools", undefined, now() + 500)
+        return Array.isArray(result.value?.tools) ? result.value.tools : []
+      } catch {
+        return []
+      }
+    },
+
+    // The answer to a session start that the service left on disk for the times when it is not there.
+    readyBoot: () => (isOff() || !isOurs() ? null : readJson(`${run}/boot/${client}`)),
+
+    limit,
+
+    // A handler that never throws. Tests have its times written to the file that LORE_PLUGIN_TIMES names.
+    guard: (name, handler) => async (...args) => {
+      const began = now()
+      try {
+        return await handler(...args)
+      } catch {
+        return undefined
+      } finally {
+        try {
+          const file = process.env.LORE_PLUGIN_TIMES
+          if (file) fs.appendFileSync(file, `${client} ${name} ${(now() - began).toFixed(3)}\n`)
+        } catch {}
+      }
+    },
+
+    // Count as use of the service while the host lives. Starts nothing and keeps no host alive; returns how to end it.
+    stayAlive: () => {
+      const timer = setInterval(() => {
+        if (!isOff() && isOurs()) exchange("POST", "/hooks/v1/alive", { client_type: client }, now() + 5000)
+      }, ALIVE_MS)
+      timer.unref?.()
+      return () => clearInterval(timer)
+    },
+  }
+}
+
+// What each session was sent. A boot block is asked for once in an epoch and then stays the same to the byte, so that the
+// host's prompt cache holds; one that did not come is asked for again. `bootKey` names it in the answer.
+function loreSessions(lore, bootKey) {
+  const MOST = 500
+  const RETRY_MS = 30_000
+  const sessions = new Map()
+
+  const begin = (id, source) => {
+    const session = { source, text: undefined, asking: null, tried: false, failedAt: -Infinity }
+    sessions.delete(id)
+    sessions.set(id, session)
+    if (sessions.size > MOST) sessions.delete(sessions.keys().next().value)
+    return session
+  }
+  const ready = (facts) => {
+    const text = facts.parent_session_id ? "" : lore.readyBoot()?.[bootKey]
+    return typeof text === "string" ? text : ""
+  }
+  const fetchBoot = async (id, session, facts) => {
+    const body = { ...facts, session_id: id, source: session.source }
+    const answer = await lore.hook("session.start", body, lore.limit(!session.tried))
+    session.tried = true
+    session.asking = null
+    if (answer) session.text = typeof answer[bootKey] === "string" ? answer[bootKey] : ""
+    else session.failedAt = performance.now()
+  }
+  const boot = async (id, facts) => {
+    const session = sessions.get(id) ?? begin(id, "resume")
+    if (session.text === undefined && !lore.isOff() && performance.now() - session.failedAt > RETRY_MS) {
+      session.asking ??= fetchBoot(id, session, facts)
+      await session.asking
+    }
+    return session.text ?? ready(facts)
+  }
+
+  return {
+    // A new epoch: `startup`, `clear`, `compact` or `fork`; `resume` for a session that goes on. Unknown sessions resume.
+    begin,
+    // The boot text of the session's epoch; empty when there is none.
+    boot,
+    // The answer to a prompt, or null. Its session's boot block comes first, since a new epoch may show memories again.
+    prompt: async (id, prompt, facts) => {
+      const began = performance.now()
+      await boot(id, facts)
+      if (sessions.get(id)?.failedAt >= began) return null // who waited that long has waited enough
+      return lore.hook("prompt.submit", { ...facts, session_id: id, prompt })
+    },
+    end: (id) => sessions.delete(id),
+  }
+}
+// <<< transport.mjs
+
+const SESSION_MS = 500
+const MARK = "lorehooks"
+
+async function server({ client, directory }) {
+  const lore = loreTransport("opencode")
+  if (!lore.isHere()) return {}
+  const sessions = loreSessions(lore, "systemContext")
+  const tools = await lore.tools()
+  const parents = new Map() // session id -> its parent's, or null
+  // How OpenCode's calls for itself begin, which are no conversation; users may write their own
+  const sideCalls = ["You are a title generator", "You are a context summarization agent"]
+
+  const parentOf = async (id) => {
+    if (!parents.has(id)) {
+      let timer
+      const limit = new Promise((done) => (timer = setTimeout(done, SESSION_MS, null)))
+      const found = await Promise.race([client.session.get({ path: { id } }), limit]).catch(() => null)
+      clearTimeout(timer)
+      if (!found?.data) return null
+      noteParent(id, found.data.parentID)
+    }
+    return parents.get(id)
+  }
+  const noteParent = (id, parent) => {
+    parents.set(id, parent ?? null)
+    if (parents.size > 1000) parents.delete(parents.keys().next().value)
+  }
+  const factsOf = async (id) => {
+    const parent = await parentOf(id)
+    return { cwd: directory, ...(parent ? { parent_session_id: parent } : {}) }
+  }
+
+  const onEvent = {
+    "session.created": async ({ info }) => {
+      noteParent(info.id, info.parentID)
+      sessions.begin(info.id, /\(fork #\d+\)$/.test(info.title ?? "") ? "fork" : "startup")
+      await sessions.boot(info.id, await factsOf(info.id)) // OpenCode does not wait for it, the prompt then waits less
+    },
+    "session.compacted": async ({ sessionID }) => {
+      sessions.begin(sessionID, "compact")
+      await sessions.boot(sessionID, await factsOf(sessionID))
+    },
+    "session.deleted": async ({ info }) => {
+      sessions.end(info.id)
+      parents.delete(info.id)
+    },
+  }
+
+  const execute = (name) => async (args, context) =>
+    (await lore.tool(name, args, context.sessionID, context.abort)).text
+
+  const stopAlive = lore.stayAlive()
+  return {
+    tool: Object.fromEntries(
+      tools.map(({ name, description, inputSchema }) => [
+        name,
+        { description, args: inputSchema?.properties ?? {}, execute: execute(name) },
+      ]),
+    ),
+
+    // Of arguments that are plain JSON Schema OpenCode makes every one required: ours are put back.
+    "tool.definition": lore.guard("tool.definition", async ({ toolID }, output) => {
+      const tool = tools.find(({ name }) => name === toolID)
+      if (tool?.inputSchema) output.jsonSchema = tool.inputSchema
+    }),
+
+    config: lore.guard("config", async (config) => {
+      for (const name of ["title", "compaction", "summary"]) {
+        const prompt = config?.agent?.[name]?.prompt
+        if (typeof prompt === "string" && prompt.trim()) sideCalls.push(prompt.trim().slice(0, 200))
+      }
+    }),
+
+    event: lore.guard("event", async ({ event }) => onEvent[event.type]?.(event.properties)),
+
+    "chat.message": lore.guard("chat.message", async ({ sessionID }, { message, parts }) => {
+      if (message.role !== "user" || parts.some((part) => part.metadata?.[MARK])) return
+      const texts = parts.filter((part) => part.type === "text" && !part.synthetic && !part.ignored)
+      const prompt = texts.map((part) => part.text).join("\n")
+      const facts = await factsOf(sessionID)
+      if (!prompt.trim() || facts.parent_session_id) return
+      const text = (await sessions.prompt(sessionID, prompt, facts))?.promptContext
+      if (typeof text !== "string" || !text) return
+      // Parts are sorted by their ids, which begin with the time: this one comes after all that are there.
+      const last = parts.map(({ id }) => id).sort().at(-1)
+      const chance = Array.from({ length: 8 }, () => Math.floor(Math.random() * 36).toString(36)).join("")
+      const id = `${last.slice(0, 16)}zzzzzz${chance}`
+      parts.push({ id, sessionID, messageID: message.id, type: "text", text, synthetic: true, metadata: { [MARK]: true } })
+    }),
+
+    "experimental.chat.system.transform": lore.guard("system.transform", async ({ sessionID }, { system }) => {
+      const first = (system[0] ?? "").trimStart()
+      if (!sessionID || sideCalls.some((opening) => first.startsWith(opening))) return
+      const text = await sessions.boot(sessionID, await factsOf(sessionID))
+      if (!text || system.some((each) => each.includes(text))) return
+      // Into the last one: some model servers refuse a second system message.
+      if (system.length) system[system.length - 1] += `\n\n${text}`
+      else system.push(text)
+    }),
+
+    dispose: lore.guard("dispose", async () => stopAlive()),
+  }
+}
+
+export default { id: "lorehooks", server }

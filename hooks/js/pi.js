@@ -1,0 +1,394 @@
+// lorehooks: long-term memory for Pi. Installed by `lore install pi`, removed by `lore uninstall pi`.
+// An extension whose factory throws ends Pi on every prompt, and a wait without a timer ends it without an answer.
+// >>> transport.mjs, copied by lorehooks.installers.pluginfiles: change it there
+// The way from a plugin file to the memory service of one home, the same for every host that loads JavaScript.
+// `python -m lorehooks.installers.pluginfiles` copies it into each plugin file, between its marks. Whatever goes wrong,
+// nothing here throws and nothing waits past its limit: a host would fail or hang its user's prompt.
+import { spawn } from "node:child_process"
+import fs from "node:fs"
+import net from "node:net"
+
+const LORE_HOME = "@LORE_HOME@" // the installer writes the folder's name here
+
+// One exchange after another with the service: `hook`, `tool`, `tools`, `readyBoot`, `guard`, `stayAlive`.
+// Plain sockets on purpose: where HTTP_PROXY is set, hosts send `fetch` and even `node:http` for 127.0.0.1 to the proxy.
+function loreTransport(client, home = LORE_HOME) {
+  const run = `${home}/run`
+  const program = `${home}/bin/service`
+  const GRACE_MS = 50
+  const TOOL_MS = 20_000
+  const PAUSE_MS = 25
+  const MOST_HEAD = 1 << 16
+  const MOST_ANSWER = 4 << 20
+  const ALIVE_MS = 600_000
+  const SOCKET_PATH_BYTES = 104 // with its closing zero, on macOS; Linux has 108
+  const ALLOWED = ["HOME", "PATH", "LANG", "TZ", "TMPDIR", "USER", "LOGNAME", "XDG_RUNTIME_DIR", "SSL_CERT_FILE", "SSL_CERT_DIR"]
+  let started = null // the service that this process has started last: {at, ended, failed}
+
+  const now = () => performance.now()
+  const pause = (ms) => new Promise((done) => setTimeout(done, ms))
+  const read = (path) => {
+    try {
+      return fs.readFileSync(path)
+    } catch {
+      return null
+    }
+  }
+  const readJson = (path) => {
+    try {
+      const value = JSON.parse(read(path).toString("utf8"))
+      return value && typeof value === "object" ? value : null
+    } catch {
+      return null
+    }
+  }
+  const isOff = () => !["", "0"].includes(process.env.LORE_DISABLE ?? "")
+
+  // Our files are there, and nobody else can put his own in their place. A run folder that is missing comes with the service.
+  const isOurs = () => {
+    if (!fs.existsSync(`${home}/bin`)) return false
+    try {
+      const owner = fs.statSync(run)
+      return !(owner.mode & 0o022) && (!process.geteuid || owner.uid === process.geteuid())
+    } catch {
+      return true
+    }
+  }
+
+  const limit = (isStart) => {
+    const ms = Number.parseInt((read(`${run}/limits`)?.toString() ?? "").split(/\s+/)[isStart ? 1 : 0], 10)
+    return Math.min(Math.max(ms || (isStart ? 5000 : 2000), 200), 8000)
+  }
+
+  // Why a session got no memory, for the next session start and `lore doctor`. Three slow failures open the breaker.
+  const miss = (event, reason) => {
+    try {
+      if (!fs.existsSync(run)) return
+      fs.appendFileSync(`${run}/misses.log`, `${Date.now()} ${client} ${event} ${reason}\n`, { mode: 0o600 })
+      if (event !== "tool" && ["timeout", "start_failed"].includes(reason))
+        fs.appendFileSync(`${run}/breaker`, ".", { mode: 0o600 })
+    } catch {}
+  }
+  const isBroken = () => {
+    try {
+      const counted = fs.statSync(`${run}/breaker`)
+      return counted.size > 2 && Math.abs(Date.now() - counted.mtimeMs) < 60_000
+    } catch {
+      return false
+    }
+  }
+  const mend = () => {
+    try {
+      fs.unlinkSync(`${run}/breaker`)
+    } catch {}
+  }
+
+  // Where the service listens; null while it does not. A path too long for a socket is got round over TCP.
+  const address = () => {
+    const path = `${run}/service.sock`
+    if (Buffer.byteLength(path) < SOCKET_PATH_BYTES) return { to: { path } }
+    const { port, token } = readJson(`${run}/service.json`) ?? {}
+    return port && token ? { to: { host: "127.0.0.1", port }, token } : null
+  }
+
+  // What a whole answer says: {value}, {reason}, or undefined as long as it is not whole.
+  const parse = (bytes, isClosed) => {
+    const cut = bytes.indexOf("\r\n\r\n")
+    if (cut < 0) return bytes.length > MOST_HEAD || (isClosed && bytes.length) ? { reason: "bad_answer" } : undefined
+    const head = bytes.subarray(0, cut).toString("latin1")
+    const length = /^content-length:[ \t]*(\d+)[ \t\r]*$/im.exec(head)
+    const body = bytes.subarray(cut + 4)
+    if (bytes.length > MOST_ANSWER) return { reason: "bad_answer" }
+    if (length ? body.length < Number(length[1]) : !isClosed) return isClosed ? { reason: "bad_answer" } : undefined
+    try {
+      if (!/^HTTP\/1\.[01] 20[04] /.test(head)) return { reason: "bad_answer" }
+      const value = body.length ? JSON.parse(body.toString("utf8")) : {}
+      return value && typeof value === "object" && !Array.isArray(value) ? { value } : { reason: "bad_answer" }
+    } catch {
+      return { reason: "bad_answer" }
+    }
+  }
+
+  // One request: {value} or {reason}. `absent` when nobody listens, `dropped` when the line went dead without an answer.
+  const exchange = (method, path, body, until, signal) =>
+    new Promise((done) => {
+      let timer, socket
+      const parts = []
+      const end = (result) => {
+        clearTimeout(timer)
+        signal?.removeEventListener?.("abort", abort)
+        socket?.destroy()
+        done(result)
+      }
+      const abort = () => end({ reason: "aborted" })
+      const look = (isClosed) => {
+        const result = parse(parts.length === 1 ? parts[0] : Buffer.concat(parts), isClosed)
+        if (result) end(result)
+        else if (isClosed) end({ reason: "dropped" })
+      }
+      try {
+        const at = address()
+        if (!at) return end({ reason: "absent" })
+        if (signal?.aborted) return abort()
+        signal?.addEventListener?.("abort", abort, { once: true })
+        const left = Math.max(until - now(), 1)
+        // One tick more: where the host kept its event loop busy, the answer may be waiting in the socket already.
+        timer = setTimeout(() => (timer = setTimeout(() => end({ reason: "timeout" }), GRACE_MS)), left)
+        const data = Buffer.from(body === undefined ? "" : JSON.stringify(body))
+        socket = net.connect(at.to)
+        socket.on("error", (error) =>
+          end({ reason: ["ENOENT", "ECONNREFUSED", "EAGAIN", "ENOTSOCK"].includes(error?.code) ? "absent" : "dropped" }),
+        )
+        socket.on("data", (part) => {
+          parts.push(part)
+          look(false)
+        })
+        socket.on("close", () => look(true))
+        // HTTP/1.0, so that no answer comes in chunks and the line is closed after it
+        const lines = [
+          `${method} ${path} HTTP/1.0`,
+          `Host: 127.0.0.1${at.to.port ? `:${at.to.port}` : ""}`,
+          "Connection: close",
+          "Content-Type: application/json",
+          `Content-Length: ${data.length}`,
+          `X-Lore-Remaining-Ms: ${Math.round(left)}`,
+        ]
+        if (at.token) lines.push(`Authorization: Bearer ${at.token}`)
+        socket.write(`${lines.join("\r\n")}\r\n\r\n`)
+        if (data.length) socket.write(data)
+      } catch {
+        end({ reason: "dropped" })
+      }
+    })
+
+  // Start the service in a session of its own, without the host's keys. Whoever loses the race leaves at once.
+  const start = () => {
+    started = { at: now(), ended: false, failed: false }
+    const mine = started
+    try {
+      fs.accessSync(program, fs.constants.X_OK)
+      const env = {}
+      for (const [name, value] of Object.entries(process.env))
+        if (ALLOWED.includes(name) || name.startsWith("LC_") || name.startsWith("LORE_")) env[name] = value
+      const child = spawn(program, [], { cwd: "/", detached: true, stdio: "ignore", env })
+      child.on("error", () => Object.assign(mine, { ended: true, failed: true }))
+      child.on("exit", (code) => Object.assign(mine, { ended: true, failed: code !== 0 }))
+      child.unref()
+    } catch {
+      Object.assign(mine, { ended: true, failed: true })
+    }
+    return mine
+  }
+
+  // A request within `ms`, with the service started when nobody answers. An object, or null after noting why.
+  const ask = async (event, path, body, ms, signal) => {
+    try {
+      if (isOff() || !isOurs()) return null
+      if (event !== "tool" && isBroken()) return miss(event, "breaker"), null
+      const until = now() + ms - GRACE_MS
+      let reason = "timeout"
+      let again = event !== "tool" // a write may have been made although its answer was lost
+      let mine = null
+      for (;;) {
+        const result = await exchange("POST", path, body, until, signal)
+        if (result.value) return mend(), result.value
+        reason = result.reason
+        if (reason === "dropped" && again) again = false
+        else if (reason !== "absent") break
+        if (reason === "absent") {
+          if (!fs.existsSync(program)) return miss(event, "no_service"), null
+          if (mine?.failed) return miss(event, "start_failed"), null
+          if (!mine || (mine.ended && now() - mine.at > 1000))
+            mine = started && !started.ended && now() - started.at < 20_000 ? started : start()
+        }
+        if (now() + PAUSE_MS >= until) return miss(event, "timeout"), null
+        await pause(PAUSE_MS)
+      }
+      if (reason !== "aborted") miss(event, reason === "dropped" ? "bad_answer" : reason)
+    } catch {}
+    return null
+  }
+
+  return {
+    isOff,
+
+    // Whether there is a home to ask at all.
+    isHere: () => !isOff() && isOurs(),
+
+    // What the host has to be told for an event (`session.start`, `prompt.submit`, `session.end`); null for no answer.
+    hook: (event, body, ms = limit(event === "session.start")) => ask(event, `/hooks/v1/${client}/${event}`, body, ms),
+
+    // Run one memory tool for a session: {text, is_error}.
+    tool: async (name, args, sessionId, signal) => {
+      const body = { name, arguments: args ?? {}, session_id: sessionId ?? null }
+      const answer = await ask("tool", `/hooks/v1/${client}/tool`, body, TOOL_MS, signal)
+      if (typeof answer?.text === "string") return { text: answer.text, is_error: answer.is_error === true }
+      return { text: "The memory does not answer right now. Go on without it; `lore doctor` says why.", is_error: true }
+    },
+
+    // The tools as MCP lists them, [{name, description, inputSchema}]: from disk, so that no start waits for the service.
+    tools: async () => {
+      try {
+        if (isOff() || !isOurs()) return []
+        for (const folder of [run, `${home}/bin`]) {
+          const tools = readJson(`${folder}/tools/${client}.json`)?.tools_list?.tools
+          if (Array.isArray(tools)) return tools
+        }
+        const result = await exchange("GET", "/hooks/v1/tools", undefined, now() + 500)
+        return Array.isArray(result.value?.tools) ? result.value.tools : []
+      } catch {
+        return []
+      }
+    },
+
+    // The answer to a session start that the service left on disk for the times when it is not there.
+    readyBoot: () => (isOff() || !isOurs() ? null : readJson(`${run}/boot/${client}`)),
+
+    limit,
+
+    // A handler that never throws. Tests have its times written to the file that LORE_PLUGIN_TIMES names.
+    guard: (name, handler) => async (...args) => {
+      const began = now()
+      try {
+        return await handler(...args)
+      } catch {
+        return undefined
+      } finally {
+        try {
+          const file = process.env.LORE_PLUGIN_TIMES
+          if (file) fs.appendFileSync(file, `${client} ${name} ${(now() - began).toFixed(3)}\n`)
+        } catch {}
+      }
+    },
+
+    // Count as use of the service while the host lives. Starts nothing and keeps no host alive; returns how to end it.
+    stayAlive: () => {
+      const timer = setInterval(() => {
+        if (!isOff() && isOurs()) exchange("POST", "/hooks/v1/alive", { client_type: client }, now() + 5000)
+      }, ALIVE_MS)
+      timer.unref?.()
+      return () => clearInterval(timer)
+    },
+  }
+}
+
+// What each session was sent. A boot block is asked for once in an epoch and then stays the same to the byte, so that the
+// host's prompt cache holds; one that did not come is asked for again. `bootKey` names it in the answer.
+function loreSessions(lore, bootKey) {
+  const MOST = 500
+  const RETRY_MS = 30_000
+  const sessions = new Map()
+
+  const begin = (id, source) => {
+    const session = { source, text: undefined, asking: null, tried: false, failedAt: -Infinity }
+    sessions.delete(id)
+    sessions.set(id, session)
+    if (sessions.size > MOST) sessions.delete(sessions.keys().next().value)
+    return session
+  }
+  const ready = (facts) => {
+    const text = facts.parent_session_id ? "" : lore.readyBoot()?.[bootKey]
+    return typeof text === "string" ? text : ""
+  }
+  const fetchBoot = async (id, session, facts) => {
+    const body = { ...facts, session_id: id, source: session.source }
+    const answer = await lore.hook("session.start", body, lore.limit(!session.tried))
+    session.tried = true
+    session.asking = null
+    if (answer) session.text = typeof answer[bootKey] === "string" ? answer[bootKey] : ""
+    else session.failedAt = performance.now()
+  }
+  const boot = async (id, facts) => {
+    const session = sessions.get(id) ?? begin(id, "resume")
+    if (session.text === undefined && !lore.isOff() && performance.now() - session.failedAt > RETRY_MS) {
+      session.asking ??= fetchBoot(id, session, facts)
+      await session.asking
+    }
+    return session.text ?? ready(facts)
+  }
+
+  return {
+    // A new epoch: `startup`, `clear`, `compact` or `fork`; `resume` for a session that goes on. Unknown sessions resume.
+    begin,
+    // The boot text of the session's epoch; empty when there is none.
+    boot,
+    // The answer to a prompt, or null. Its session's boot block comes first, since a new epoch may show memories again.
+    prompt: async (id, prompt, facts) => {
+      const began = performance.now()
+      await boot(id, facts)
+      if (sessions.get(id)?.failedAt >= began) return null // who waited that long has waited enough
+      return lore.hook("prompt.submit", { ...facts, session_id: id, prompt })
+    },
+    end: (id) => sessions.delete(id),
+  }
+}
+// <<< transport.mjs
+
+const SOURCES = { new: "startup", reload: "resume", resume: "resume", fork: "fork" }
+
+async function setUp(pi) {
+  const lore = loreTransport("pi")
+  if (!lore.isHere()) return
+  const sessions = loreSessions(lore, "systemPromptAppend")
+  const startedBy = process.env.PI_SESSION_ID // Pi's own shell tool names the session that runs a `pi` in it
+
+  const idOf = (context) => context.sessionManager.getSessionId()
+  const factsOf = (context) => ({
+    cwd: context.cwd,
+    ...(startedBy && startedBy !== idOf(context) ? { parent_session_id: startedBy } : {}),
+  })
+  const hasHistory = (context) =>
+    context.sessionManager.getBranch().some(({ type, message }) => type === "message" && message?.role === "assistant")
+
+  pi.on(
+    "session_start",
+    lore.guard("session_start", async ({ reason }, context) => {
+      // A session taken up or forked on the command line says "startup" too.
+      sessions.begin(idOf(context), SOURCES[reason] ?? (hasHistory(context) ? "resume" : "startup"))
+    }),
+  )
+
+  pi.on(
+    "session_compact",
+    lore.guard("session_compact", async (_event, context) => {
+      sessions.begin(idOf(context), "compact")
+    }),
+  )
+
+  // Pi composes its system prompt anew for each prompt, so the boot block is given again, the same to the byte.
+  pi.on(
+    "before_agent_start",
+    lore.guard("before_agent_start", async (event, context) => {
+      const [id, facts] = [idOf(context), factsOf(context)]
+      const asks = event.messageType !== "custom" && !!event.prompt?.trim() && !facts.parent_session_id
+      const recalled = asks ? await sessions.prompt(id, event.prompt, facts) : null
+      const boot = await sessions.boot(id, facts)
+      const answer = {}
+      if (boot && event.systemPromptOptions?.sections) event.systemPromptOptions.sections.lore = boot
+      else if (boot) answer.systemPrompt = `${event.systemPrompt}\n\n${boot}` // before 1.0
+      if (recalled?.message) answer.message = recalled.message
+      return answer
+    }),
+  )
+
+  const stopAlive = lore.stayAlive()
+  pi.on("session_shutdown", lore.guard("session_shutdown", async () => stopAlive()))
+
+  for (const { name, title, description, inputSchema } of await lore.tools())
+    pi.registerTool({
+      name,
+      label: title ?? name,
+      description,
+      parameters: inputSchema,
+      execute: async (_id, parameters, signal, _update, context) => {
+        const { text } = await lore.tool(name, parameters, idOf(context), signal)
+        return { content: [{ type: "text", text }], details: {} }
+      },
+    })
+}
+
+export default async function (pi) {
+  try {
+    await setUp(pi)
+  } catch {}
+}
