@@ -60,6 +60,12 @@ class Group(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            from difflib import get_close_matches  # only a mistyped name pays for the import
+
+            near = get_close_matches(args[0], self.list_commands(ctx), n=3)
+            hint = f" Did you mean {', '.join(near)}?" if near else ""
+            raise click.UsageError(f"There is no command {' '.join((ctx.command_path, args[0]))!r}.{hint}", ctx)
         name, command, rest = super().resolve_command(ctx, args)
         if name and isinstance(ctx.obj, Invocation):
             ctx.obj.path.append(name)

@@ -89,7 +89,7 @@ def list_(invocation: Invocation, *, diff: bool) -> None:
             for line in _diff(proposal):
                 output.say_diff(f"  {line}")
     else:
-        rows = [(each["number"], each["uri"], each["at"], _by(each), _summary(each)) for each in proposals]
+        rows = [(each["number"], each["uri"], output.moment(each["at"]), _by(each), _summary(each)) for each in proposals]
         output.say_table(_PENDING, rows, empty="Nothing waits for you.")
 
 

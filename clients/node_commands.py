@@ -280,7 +280,7 @@ def _say_page(page: NodePage) -> None:
             filter(
                 None,
                 (
-                    node.last_updated_at or node.created_at,
+                    output.moment(node.last_updated_at or node.created_at),
                     _who(node.last_updated_client_type, node.last_updated_source),
                 ),
             )
@@ -332,7 +332,7 @@ def _child_json(child: Child) -> dict[str, object]:
 
 def _event_row(event: HistoryEvent) -> tuple[str, ...]:
     kind = "rollback" if event.is_rollback else event.event_type.replace("_", " ")
-    return str(event.id), event.created_at, kind, _who(event.client_type, event.source), event.summary
+    return str(event.id), output.moment(event.created_at), kind, _who(event.client_type, event.source), event.summary
 
 
 def _who(client_type: str | None, source: str | None) -> str:

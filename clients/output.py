@@ -23,6 +23,7 @@ from typing import Any, Self
 
 import click
 
+from lorehooks.core.clock import from_iso
 from lorehooks.core.escape import INVISIBLE, visible
 
 GAP = "  "
@@ -84,6 +85,14 @@ def jsonable(value: object) -> Any:
     if isinstance(value, Iterable) and not isinstance(value, str):
         return [jsonable(item) for item in value]
     return value
+
+
+def moment(at: str) -> str:
+    """A recorded moment (ISO 8601) as a calendar and a clock here show it; what is none stays as it is."""
+    try:
+        return from_iso(at).astimezone().strftime("%Y-%m-%d %H:%M")
+    except ValueError:
+        return at
 
 
 def cells(text: str) -> int:

@@ -95,7 +95,7 @@ def _tell(invocation: Invocation, info: ServiceInfo) -> None:
 
 def _line(info: ServiceInfo) -> str:
     kind = "lore serve" if info.mode == "foreground" else "The service"
-    return f"{kind} runs: pid {info.pid}, 127.0.0.1:{info.port}, version {info.version}, since {info.started_at}"
+    return f"{kind} runs: pid {info.pid}, 127.0.0.1:{info.port}, version {info.version}, since {output.moment(info.started_at)}"
 
 
 def _public(info: ServiceInfo | None) -> dict[str, object]:

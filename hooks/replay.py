@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, fields
-from datetime import datetime
 from typing import Any
 
 from lorehooks.core.blocks import RecallBlock, parse_recall, score_text
@@ -70,12 +69,7 @@ def reason_text(reason: str) -> str:
 
 def clock(at: str) -> str:
     """A moment as a clock on the wall here shows it."""
-    return _local(at).strftime("%H:%M:%S")
-
-
-def day_and_clock(at: str) -> str:
-    """The same with its date."""
-    return _local(at).strftime("%Y-%m-%d %H:%M")
+    return from_iso(at).astimezone().strftime("%H:%M:%S")
 
 
 def sent_text(output: bytes) -> str:
@@ -206,7 +200,3 @@ def _texts(value: object) -> Iterator[str]:
     elif isinstance(value, list):
         for item in value:
             yield from _texts(item)
-
-
-def _local(at: str) -> datetime:
-    return from_iso(at).astimezone()

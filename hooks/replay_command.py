@@ -119,7 +119,7 @@ def _list(invocation: Invocation, records: Records, limit: int) -> None:
             (
                 line.session_id,
                 line.client_type,
-                words.day_and_clock(line.last_at),
+                output.moment(line.last_at),
                 line.prompts,
                 line.shown,
                 line.opened,
@@ -141,13 +141,13 @@ def _timeline(invocation: Invocation, runs: list[RunRecord]) -> None:
             }
         )
         return
-    output.say(f"{first.client_type} session {first.session_id}, {words.day_and_clock(first.at)}", bold=True)
+    output.say(f"{first.client_type} session {first.session_id}, {output.moment(first.at)}", bold=True)
     _lines(words.timeline(runs))
 
 
 def _run(run: RunRecord) -> None:
     output.say(f"Run {run.id}: {run.client_type} {words.EVENTS.get(run.event, run.event)}", bold=True)
-    output.say(f"{words.day_and_clock(run.at)}, session {run.session_id}, {run.ms:.1f} ms")
+    output.say(f"{output.moment(run.at)}, session {run.session_id}, {run.ms:.1f} ms")
     if run.prompt:
         output.say(f"\nAsked:\n{run.prompt}")
     if run.output:

@@ -183,11 +183,18 @@ def test_explain_names_every_signal_and_why_a_memory_was_withheld(world, lore):
     other = NodeDraft(
         "project://webhook_names", "Webhook names are kebab case.", 2, "When naming a webhook", ("webhook",)
     )
-    world.play(create(WEBHOOKS, other), world.prompt())
+    world.play(
+        create(WEBHOOKS, other),
+        setting(recall__display__max_display_items=1),
+        world.prompt(),
+        setting(recall__display__min_display_score=1.0),
+        world.prompt(),
+    )
     code, out, _ = lore("replay", "1", "--explain")
     assert code == 0
     assert "project://checkout_api  shown" in out
-    assert "withheld: below 0.60" in out
+    assert "withheld: 1 are shown already" in out or "withheld: below 0.60" in out
+    assert "project://checkout_api  withheld: below 1.00" in lore("replay", "2", "--explain")[1]
     candidates = runs_of(lore)[0]["recall"]["candidates"]
     for candidate in candidates:
         assert f"{round(sum(candidate['weighted'].values()), 6)}" == f"{candidate['score']}"
