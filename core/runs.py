@@ -8,9 +8,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import threading
-from collections import deque
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from hashlib import sha256
@@ -19,10 +16,9 @@ from typing import Any
 
 from lorehooks.core.clock import Clock, system_clock, to_iso
 from lorehooks.core.database import Database, Migration
-from lorehooks.core.errors import LoreError
 from lorehooks.core.model import Candidate
 from lorehooks.core.secrets import mask
-from lorehooks.core.wellformed import well_formed
+from lorehooks.core.write_behind import WriteBehind
 
 MIGRATIONS = (
     Migration(
@@ -69,8 +65,6 @@ MIGRATIONS = (
         """,
     ),
 )
-_MAX_WAITING = 10_000
-_RETRY_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,26 +135,20 @@ class Recorder:
     def __init__(self, path: Path, clock: Clock = system_clock) -> None:
         """Open or create the records. Raises StorageError."""
         self.database = Database(path, MIGRATIONS, durability="NORMAL")
-        self.dropped = 0
-        self.last_error = ""
         self.clock = clock
-        self._waiting: deque[tuple[str, tuple[object, ...]]] = deque()
-        self._wake = threading.Event()
-        self._idle = threading.Event()
-        self._idle.set()
-        self._stop = False
-        self._thread = threading.Thread(target=self._work, name="recorder", daemon=True)
-        self._thread.start()
+        self._queue = WriteBehind(self.database, "recorder")
+        self.put = self._queue.put
+        self.flush = self._queue.flush
 
-    def put(self, statement: str, arguments: tuple[object, ...]) -> None:
-        """Queue one statement. When writing has failed for long, the oldest are dropped and counted."""
-        if len(self._waiting) >= _MAX_WAITING:
-            self._waiting.popleft()
-            self.dropped += 1
-        self._idle.clear()
-        storable = tuple(well_formed(value) if isinstance(value, str) else value for value in arguments)
-        self._waiting.append((statement, storable))
-        self._wake.set()
+    @property
+    def dropped(self) -> int:
+        """Records that were lost, because writing failed for long."""
+        return self._queue.dropped
+
+    @property
+    def last_error(self) -> str:
+        """Why the last attempt to write failed; empty when it did not."""
+        return self._queue.last_error
 
     def add(self, run: Run) -> None:
         """Queue the record of one run, secrets in it masked."""
@@ -206,11 +194,6 @@ class Recorder:
         uris = tuple(candidate["uri"] for candidate in candidates if not candidate["withheld"])
         return Shown(row["client_type"], row["session_id"], uris)
 
-    def flush(self, seconds: float = 5.0) -> bool:
-        """Wait until everything queued is written; False when it was not within the time."""
-        self._wake.set()
-        return self._idle.wait(seconds)
-
     def prune(self, days: int, megabytes: int) -> None:
         """Queue the removal of what is too old, and of the oldest when the file is too large."""
         before = to_iso(self.clock() - timedelta(days=days))
@@ -225,32 +208,5 @@ class Recorder:
 
     def close(self) -> None:
         """Write what is queued, within a few seconds, and let go of the file."""
-        self.flush()
-        self._stop = True
-        self._wake.set()
-        self._thread.join(timeout=3)
+        self._queue.close()
         self.database.close()
-
-    def _work(self) -> None:
-        pause = threading.Event()
-        while not self._stop:
-            self._wake.wait()
-            self._wake.clear()
-            while self._waiting and not self._stop:
-                batch = list(self._waiting)[:500]
-                try:
-                    self._write(batch)
-                except (LoreError, sqlite3.Error, OSError) as error:
-                    self.last_error = str(error)
-                    pause.wait(_RETRY_SECONDS)
-                    continue
-                self.last_error = ""
-            if not self._waiting:
-                self._idle.set()
-
-    def _write(self, batch: Sequence[tuple[str, tuple[object, ...]]]) -> None:
-        with self.database.write() as connection:
-            for statement, arguments in batch:
-                connection.execute(statement, arguments)
-        for _ in batch:
-            self._waiting.popleft()

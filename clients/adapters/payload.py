@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
+from lorehooks.core.wellformed import well_formed_json
+
 
 def decode(raw: bytes) -> object | None:
     """The one JSON value in `raw`, or None when there is none, more than one, or one that Python cannot hold.
@@ -17,7 +19,7 @@ def decode(raw: bytes) -> object | None:
     """
     text = raw.decode("utf-8-sig", errors="replace")
     try:
-        value: object = json.loads(text)
+        value: object = well_formed_json(json.loads(text))
     except (ValueError, RecursionError):  # ValueError also covers the limit on digits of an integer
         return None
     return value
