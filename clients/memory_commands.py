@@ -45,8 +45,9 @@ def remember(
 ) -> None:
     """Keep one thing, quickly. TEXT is what to remember, or - for stdin.
 
+    \b
     lore remember "Refund webhooks are idempotent by event.id" --when "changing payment webhooks" --words refund,stripe
-    """
+    """  # noqa: D301  (click's mark for lines to keep)
     from lorehooks.clients.remember import remember as keep
 
     content = given_content(text, None)
@@ -71,7 +72,7 @@ def remember(
 
 @click.group(cls=Group)
 def pending() -> None:
-    """Writes of agents to your standing rules, which wait for your yes."""
+    """Writes of agents to your rules, which wait for a yes."""
 
 
 @pending.command("list")
@@ -89,7 +90,9 @@ def list_(invocation: Invocation, *, diff: bool) -> None:
             for line in _diff(proposal):
                 output.say_diff(f"  {line}")
     else:
-        rows = [(each["number"], each["uri"], output.moment(each["at"]), _by(each), _summary(each)) for each in proposals]
+        rows = [
+            (each["number"], each["uri"], output.moment(each["at"]), _by(each), _summary(each)) for each in proposals
+        ]
         output.say_table(_PENDING, rows, empty="Nothing waits for you.")
 
 

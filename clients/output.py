@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import json
+import os
 import re
 import shutil
 import sys
@@ -36,12 +37,17 @@ _UNSAFE = re.compile(rf"[\x7f-\x9f\u2028\u2029\ud800-\udfff{INVISIBLE}]")
 
 def say(text: str = "", **style: Any) -> None:
     """Print a line, or several, for a person. `style` is what `click.style` takes; it shows on terminals only."""
-    click.echo(click.style(visible(text), **style))
+    click.echo(click.style(visible(text), **style), color=_colour())
 
 
 def note(text: str, **style: Any) -> None:
     """Print a line beside the result, on stderr, so that a pipe gets the result alone."""
-    click.echo(click.style(visible(text), **style), err=True)
+    click.echo(click.style(visible(text), **style), err=True, color=_colour())
+
+
+def _colour() -> bool | None:
+    """No colour where the person said so (no-color.org) or the terminal has none; else click decides by the stream."""
+    return False if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" else None
 
 
 def warn(texts: Iterable[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import asdict
 
 import click
@@ -71,7 +72,10 @@ def status(invocation: Invocation) -> None:
 @json_option
 @pass_invocation
 def serve(invocation: Invocation, port: int, host: str) -> None:
-    """Be a Lore server for other clients: in the foreground, on a fixed port, with a token that stays."""
+    """Be a Lore server for other clients.
+
+    In the foreground, on a fixed port, with a token that stays, until Ctrl-C.
+    """
 
     def ready(info: ServiceInfo) -> None:
         if invocation.as_json:
@@ -83,7 +87,10 @@ def serve(invocation: Invocation, port: int, host: str) -> None:
             output.say(f"Token: {invocation.home.root / 'token'}")
             output.note("Ctrl-C ends it.", dim=True)
 
-    local.serve(invocation.home, port, host, on_ready=ready)
+    with contextlib.suppress(
+        KeyboardInterrupt
+    ):  # before its loop runs, Ctrl-C is an exception, and as much the regular end
+        local.serve(invocation.home, port, host, on_ready=ready)
 
 
 def _tell(invocation: Invocation, info: ServiceInfo) -> None:

@@ -43,7 +43,7 @@ def verify(invocation: Invocation) -> int:
 @json_option
 @pass_invocation
 def rebuild(invocation: Invocation) -> None:
-    """Build everything that follows from the log again: memories, settings, views, index. The log stays as it is."""
+    """Build everything that follows from the log again. The log itself, and so every memory, stays as it is."""
     from lorehooks.hooks import service
     from lorehooks.hooks.localhttp import local_answer
 

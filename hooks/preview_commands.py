@@ -28,7 +28,11 @@ client_option = click.option(
 @json_option
 @pass_invocation
 def boot(invocation: Invocation, client_type: str, *, uri: str | None, allow_secret: bool) -> None:
-    """Print the block that a session of this runtime would start with here; or write its standing rules with --edit."""
+    """Print what a session starts with, or edit its rules.
+
+    The block is what a session of that runtime would be sent in this folder. --edit opens a boot node in your editor:
+    core://agent (rules for all), core://soul (style), preferences://user (you), core://agent/RUNTIME (rules for one).
+    """
     if uri is not None:
         _edit(invocation, uri, allow_secret=allow_secret)
         return

@@ -109,11 +109,15 @@ def run(arguments: Sequence[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # a terminal that is not UTF-8 shows what it can
+    if os.environ.get("_LORE_COMPLETE"):
+        lore.main(list(arguments), prog_name="lore")  # a shell asks for completions
     invocation = Invocation(connect)
-    colour = False if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb" else None
     try:
-        result = lore.main(list(arguments), prog_name="lore", standalone_mode=False, obj=invocation, color=colour)
+        with lore.make_context("lore", list(arguments), obj=invocation) as context:
+            result = lore.invoke(context)
         sys.stdout.flush()
+    except click.exceptions.Exit as exit_:
+        return exit_.exit_code
     except LoreError as error:
         return _fail(invocation, error.code, error.message, error.hint, _code_of(error))
     except click.UsageError as error:
@@ -122,7 +126,8 @@ def run(arguments: Sequence[str]) -> int:
         return _fail(invocation, "usage", error.format_message(), f"{command} --help", USAGE)
     except click.ClickException as error:
         return _fail(invocation, "error", error.format_message(), "", FAILED)
-    except (click.Abort, KeyboardInterrupt) as error:
+    except (click.Abort, EOFError, KeyboardInterrupt) as error:
+        click.echo(err=True)  # the line of the question, or of ^C, ends here
         if isinstance(error, KeyboardInterrupt) or isinstance(error.__context__, KeyboardInterrupt):
             return INTERRUPTED
         return _fail(invocation, "aborted", "Nothing was done", "", FAILED)
