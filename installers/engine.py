@@ -60,6 +60,8 @@ def install(installer: RuntimeInstaller, context: Context) -> Outcome:
     foreign file is then as it was or as it should be, never between.
     """
     old = context.receipt
+    if old is not None and old.state != "installed":
+        old.sweep()
     plan = installer.plan(context)
     changes = [_look(edit) for edit in plan.edits]  # refuses before anything is done
     placed = [_is_placed(file, context) for file in plan.files]

@@ -46,7 +46,8 @@ def read(path: Path) -> Snapshot:
     """Read a file through its links. Raises RefusedError for a link that leads nowhere or round, a folder, a device."""
     target = resolve(path)
     try:
-        with target.open("rb") as file:
+        descriptor = os.open(target, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe must not hold us
+        with os.fdopen(descriptor, "rb") as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise RefusedError(path, "it is not a regular file")
@@ -125,7 +126,7 @@ def write_own(path: Path, content: bytes, *, mode: int = 0o600) -> None:
 
 def _exchange(target: Path, content: bytes, dress: Callable[[int], None], check: Callable[[], None]) -> None:
     """Write beside the target, make it durable, check once more, rename."""
-    _sweep(target)
+    sweep(target)
     temporary = target.with_name(f".{target.name}.{os.getpid()}{TEMPORARY}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
@@ -157,7 +158,9 @@ def persist(act: Callable[[], T]) -> T:
     for _ in range(TRIES - 1):
         try:
             return act()
-        except RefusedError:
+        except RefusedError as error:
+            if not error.passing:
+                raise
             time.sleep(PAUSE)
     return act()
 
@@ -227,8 +230,8 @@ def _take_over(descriptor: int, snapshot: Snapshot, mode: int) -> None:
                 os.setxattr(descriptor, name, os.getxattr(snapshot.target, name))
 
 
-def _sweep(target: Path) -> None:
-    """Remove what a killed run of ours left beside a file."""
+def sweep(target: Path) -> None:
+    """Remove what a killed run of ours left beside a file (where its links lead)."""
     for left in target.parent.glob(f".{_escape(target.name)}.*{TEMPORARY}"):
         pid = left.name.removesuffix(TEMPORARY).rpartition(".")[2]
         if pid.isdigit() and (int(pid) == os.getpid() or not _alive(int(pid))):

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
-from typing import Literal, NoReturn
+from typing import Any, Literal, NoReturn
 
 from lorehooks.installers.problem import RefusedError
 
@@ -89,12 +89,12 @@ class Document:
 
     def refuse(self, at: int, reason: str) -> NoReturn:
         """Raise RefusedError with the line and column of a place in the text."""
-        raise refusal(self.name, self.text, at, reason)
+        raise RefusedError(self.name, reason, **_place(self.text, at))
 
 
-def refusal(name: Path | str, text: str, at: int, reason: str) -> RefusedError:
+def _place(text: str, at: int) -> dict[str, Any]:
     before = text[:at]
-    return RefusedError(name, reason, line=before.count("\n") + 1, column=at - (before.rfind("\n") + 1) + 1)
+    return {"line": before.count("\n") + 1, "column": at - (before.rfind("\n") + 1) + 1}
 
 
 def parse(content: bytes, *, name: Path | str, dialect: Dialect = "json") -> Document:
@@ -108,7 +108,7 @@ def parse(content: bytes, *, name: Path | str, dialect: Dialect = "json") -> Doc
     except UnicodeDecodeError as error:
         before = body[: error.start]
         line, column = before.count(b"\n") + 1, error.start - (before.rfind(b"\n") + 1) + 1
-        raise RefusedError(name, "it is not UTF-8", line=line, column=column) from error
+        raise RefusedError(name, "it is not UTF-8", line=line, column=column, passing=True) from error
     reader = _Reader(Path(name), text, dialect)
     root = reader.document()
     return Document(Path(name), text, bom, dialect, root, tuple(reader.comments))
@@ -169,7 +169,7 @@ class _Reader:
         self.space = _SPACE5 if dialect == "json5" else _SPACE
 
     def fail(self, reason: str, at: int | None = None) -> NoReturn:
-        raise refusal(self.name, self.text, self.at if at is None else at, reason)
+        raise RefusedError(self.name, reason, **_place(self.text, self.at if at is None else at), passing=True)
 
     def skip(self) -> None:
         """Past white space and comments."""

@@ -8,6 +8,7 @@ Old contents lie beside it in `originals/`, named by their SHA-256; they may hol
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import sys
@@ -24,6 +25,7 @@ from lorehooks.core.errors import LoreError
 from lorehooks.core.home import Home
 from lorehooks.installers import edits, files
 from lorehooks.installers.edits import Edit
+from lorehooks.installers.problem import RefusedError
 
 VERSION = 1
 State = Literal["installing", "installed", "removing"]
@@ -76,6 +78,12 @@ class Receipt:
 
     def placed_note(self, path: Path) -> PlacedNote | None:
         return next((note for note in self.placed if note.path == path), None)
+
+    def sweep(self) -> None:
+        """Clear away half files that a killed run may have left beside those it was to write."""
+        for path in (*(note.path for note in self.edited), *(note.path for note in self.placed)):
+            with contextlib.suppress(RefusedError):
+                files.sweep(files.resolve(path))
 
 
 def here() -> tuple[str, str]:

@@ -75,6 +75,7 @@ def take_back(installer: RuntimeInstaller, context: Context, receipt: Receipt) -
 
 def _remove(installer: RuntimeInstaller, context: Context, receipt: Receipt) -> tuple[list[str], list[str]]:
     """(what was done, what stays and why)."""
+    receipt.sweep()
     said, stays = _undo_commands(receipt.undo_commands, context), []
     rest = installer.leftovers(context)
     if rest.commands:

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import stat
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import strategies as st
 
 from lorehooks.core.home import Home
 from lorehooks.installers import engine, files, receipt, removal
 from lorehooks.installers.edits import Append, Delete, Edit, Put, Remove
 from lorehooks.installers.jsondata import look_up
-from lorehooks.installers.jsontext import parse
+from lorehooks.installers.jsontext import BOM, Number, parse
 from lorehooks.installers.outcome import Outcome
 from lorehooks.installers.plan import (
     Context,
@@ -134,7 +135,7 @@ class Machine:
         path.parent.mkdir(exist_ok=True)
         body = self.root / "bin" / f"{name}.py"
         body.write_text(source)
-        path.write_text(f"#!/bin/sh\nexec {shlex.quote(sys.executable)} -I {shlex.quote(str(body))} \"$@\"\n")
+        path.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -I {shlex.quote(str(body))} "$@"\n')
         path.chmod(0o755)
 
     def files(self) -> dict[str, bytes | str]:
@@ -143,7 +144,7 @@ class Machine:
         for path in sorted(self.host.root.rglob("*")):
             name = str(path.relative_to(self.host.root))
             if path.is_symlink():
-                found[name] = os.readlink(path)
+                found[name] = str(path.readlink())
             elif path.is_file():
                 found[name] = path.read_bytes() + bytes([stat.S_IMODE(path.stat().st_mode) & 0o077])
             else:
@@ -156,7 +157,8 @@ import json, sys
 from pathlib import Path
 root = Path({root!r})
 settings, state = root / "settings.json", root / "state.json"
-data = json.loads(settings.read_text()) if settings.exists() else {{}}
+number = lambda text: None if float(text) in (float("inf"), float("-inf")) else float(text)  # as JavaScript holds them
+data = json.loads(settings.read_text(), parse_int=number, parse_float=number) if settings.exists() else {{}}
 added = sys.argv[1] == "add"
 if added:
     data.setdefault("servers", {{}})["lore"] = {{"command": "bridge", "args": ["-I", "-S"]}}
@@ -189,3 +191,52 @@ def rewriting(machine: Machine) -> Machine:
 def case() -> Callable[[str], bytes]:
     """The content of a broken or odd settings file."""
     return lambda name: (CASES / name).read_bytes()
+
+
+KEYS = st.sampled_from(["hooks", "SessionStart", "servers", "lore", "allow", "", "naïve", "日"])
+NUMBERS = st.sampled_from([Number("1.10"), Number("1e400"), Number("12345678901234567890"), Number("-0")])
+SCALARS = st.none() | st.booleans() | NUMBERS | st.text(max_size=6) | st.just(ENTRY)
+TREES = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4), max_leaves=12
+)
+
+
+class Form:
+    """Writes plain data with the white space, comments and commas that a test draws."""
+
+    def __init__(self, draw: Any, dialect: str) -> None:
+        self.draw = draw
+        gaps = ["", " ", "  ", "\n", "\n    ", "\t", "\r\n  "]
+        if dialect == "jsonc":
+            gaps += [' /* it\'s, "quoted" } */ ', " // to the end ]\n", "/**/"]
+        self.gaps = st.sampled_from(gaps)
+        self.trailing = dialect == "jsonc"
+
+    def gap(self) -> str:
+        return self.draw(self.gaps)
+
+    def write(self, value: Any) -> str:
+        if isinstance(value, dict):
+            members = [f"{json.dumps(key)}{self.gap()}:{self.gap()}{self.write(each)}" for key, each in value.items()]
+            return self.enclose("{", members, "}")
+        if isinstance(value, list):
+            return self.enclose("[", [self.write(each) for each in value], "]")
+        return value.raw if hasattr(value, "raw") else json.dumps(value, ensure_ascii=False)
+
+    def enclose(self, opening: str, parts: list[str], closing: str) -> str:
+        comma = "," if parts and self.trailing and self.draw(st.booleans()) else ""
+        inner = ",".join(f"{self.gap()}{part}{self.gap()}" for part in parts)
+        return f"{opening}{inner}{comma}{self.gap()}{closing}"
+
+
+@st.composite
+def documents(draw: Any, dialect: str) -> bytes:
+    form = Form(draw, dialect)
+    text = form.gap() + form.write(draw(st.dictionaries(KEYS, TREES, max_size=5))) + form.gap()
+    return (BOM if draw(st.booleans()) else b"") + text.encode()
+
+
+@pytest.fixture(scope="session")
+def json_documents() -> Callable[[str], st.SearchStrategy[bytes]]:
+    """Documents in any form that a dialect allows, with keys that often collide with ours."""
+    return documents
