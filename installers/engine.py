@@ -110,7 +110,8 @@ def _look(edit: EditFile) -> _Change:
         try:
             files.check_writable(change.before)
         except RefusedError as error:
-            raise error.with_snippet(FORMATS[edit.format].snippet(edit.edits)) from error
+            error.snippet = FORMATS[edit.format].snippet(edit.edits)
+            raise
     return change
 
 

@@ -49,7 +49,8 @@ def apply(content: bytes, edits: Sequence[Edit], *, name: FilePath | str, dialec
             undo = (*back, *undo)
             document = _verified(document, text, edit, editor.gone)
     except RefusedError as error:
-        raise error.with_snippet(snippet(edits)) from error
+        error.snippet = snippet(edits)
+        raise
     return Edited((BOM if document.bom else b"") + document.text.encode("utf-8"), undo, tuple(stays))
 
 

@@ -37,10 +37,6 @@ class RefusedError(LoreError):
         self.snippet = snippet
         self.passing = passing
 
-    def with_snippet(self, snippet: str) -> RefusedError:
-        """The same refusal with the text to paste."""
-        return RefusedError(self.path, self.reason, line=self.line, column=self.column, snippet=snippet, hint=self.hint)
-
 
 class ChangedError(RefusedError):
     """Another program wrote the file between our reading and our writing."""
