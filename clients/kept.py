@@ -22,7 +22,7 @@ from lorehooks.core.files import write_whole
 from lorehooks.core.model import Origin, RecallQuery
 
 _MOST_RECALLS = 200
-_UNITS = (("day", 24 * 60), ("hour", 60), ("minute", 0))
+_UNITS = (("day", 24 * 60), ("hour", 60), ("minute", 1))
 _ZH = {"day": "天", "hour": "小时", "minute": "分钟"}
 Kept = TypeVar("Kept")
 
@@ -91,9 +91,9 @@ class KeptAnswers:
 
 def age_note(server: str, at: str, now: datetime, language: str) -> str:
     """One line that says how old a kept boot is."""
-    minutes = max(round((now - from_iso(at)).total_seconds() / 60), 0)
+    minutes = max(round((now - from_iso(at)).total_seconds() / 60), 1)
     unit, length = next((unit, length) for unit, length in _UNITS if minutes >= length)
-    count = minutes // (length or 1)
+    count = minutes // length
     if language == "zh":
         return f"记忆提示：{server} 没有应答，以下内容来自 {count} {_ZH[unit]}前。运行 lore doctor 查看原因。"
     age = f"{count} {unit}{'' if count == 1 else 's'}"
