@@ -7,6 +7,7 @@ route has none. The same annotations make the OpenAPI document, so it cannot say
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
@@ -19,6 +20,7 @@ from lorehooks.core.model import CLIENT_TYPES, GENERIC_CLIENTS, Origin
 if TYPE_CHECKING:
     from lorehooks.hooks.app import Parts
 
+_SOURCE = re.compile(r"cli|console|import|dream|soul|mcp:lore_[a-z_]+")
 Handler = TypeVar("Handler", bound=Callable[..., Awaitable[object]])
 
 
@@ -92,8 +94,10 @@ class Call:
         return normal_client_type(self.request.query_params.get("client_type"))
 
     def origin(self, session_id: str | None = None) -> Origin:
-        """Who writes, as events keep it."""
-        return Origin(self.operation.source, self.client_type, session_id or None)
+        """Who writes, as events keep it: our own client says for whom it asks (`cli`, `mcp:<tool>`), others are named by route."""
+        said = self.request.headers.get("x-lore-source", "")
+        source = said if _SOURCE.fullmatch(said) else self.operation.source
+        return Origin(source, self.client_type, session_id or None)
 
 
 def normal_client_type(text: str | None) -> str | None:
