@@ -17,8 +17,9 @@ from lorehooks.core.errors import ConflictError, LoreError
 from lorehooks.core.home import Home
 from lorehooks.installers import files, hosts
 from lorehooks.installers import receipt as receipts
-from lorehooks.installers.edits import Append, Delete, Edit, Put, Remove
+from lorehooks.installers.edits import Append, Delete, Edit, Put
 from lorehooks.installers.edits import Path as Way
+from lorehooks.installers.hookfile import own_hooks
 from lorehooks.installers.jsondata import look_up
 from lorehooks.installers.jsontext import Plain, parse
 from lorehooks.installers.plan import (
@@ -33,7 +34,7 @@ from lorehooks.installers.plan import (
     Touched,
 )
 from lorehooks.installers.problem import RefusedError
-from lorehooks.installers.registered import is_ours, registered_bridge, registered_command
+from lorehooks.installers.registered import registered_bridge, registered_command
 
 MARKETPLACE = "lorehooks"
 PLUGIN = "lore@lorehooks"
@@ -77,7 +78,7 @@ class ClaudeCode:
         _refuse_others(context, settings)
         market = marketplace(context.home)
         stored = Put(("extraKnownMarketplaces", MARKETPLACE), {"source": {"source": "directory", "path": str(market)}})
-        edits: list[Edit] = list(_own_hooks(settings, context.home))
+        edits: list[Edit] = list(own_hooks(settings, context.home))
         if not _registered(settings, context.home)[0]:  # a home that is gone: not to be brought back by uninstall
             edits.append(Delete(stored.path, look_up(settings, stored.path)[1]))
         edits += [stored, Put(("enabledPlugins", PLUGIN), True)]
@@ -96,7 +97,7 @@ class ClaudeCode:
 
     def leftovers(self, context: Context) -> Plan:
         settings = _read(settings_file(context))
-        edits: list[Edit] = list(_own_hooks(settings, context.home))
+        edits: list[Edit] = list(own_hooks(settings, context.home))
         commands = []
         ours, _ = _registered(settings, context.home)
         ways: dict[Way, tuple[str, ...]] = {
@@ -229,24 +230,6 @@ def _refuse_others(context: Context, settings: Plain) -> None:
         )
 
 
-def _own_hooks(settings: Plain, home: Home) -> Iterator[Edit]:
-    """Hook entries of ours in the settings themselves: with the plugin they would run a second time."""
-    _, events = look_up(settings, ("hooks",))
-    for event, groups in events.items() if isinstance(events, dict) else ():
-        for index, group in enumerate(groups if isinstance(groups, list) else ()):
-            _, handlers = look_up(group, ("hooks",))
-            own = [each for each in handlers if _is_own(each, home)] if isinstance(handlers, list) else []
-            if isinstance(handlers, list) and own and len(own) == len(handlers):
-                yield Remove(("hooks", event), group)
-            else:
-                yield from (Remove(("hooks", event, index, "hooks"), each) for each in own)
-
-
-def _is_own(handler: Plain, home: Home) -> bool:
-    _, command = look_up(handler, ("command",))
-    return isinstance(command, str) and is_ours(command, home)
-
-
 def _findings(context: Context, settings: Plain) -> Iterator[Finding]:
     ours, stored = _registered(settings, context.home)
     found, enabled = look_up(settings, ("enabledPlugins", PLUGIN))
@@ -259,7 +242,7 @@ def _findings(context: Context, settings: Plain) -> Iterator[Finding]:
     for file in plugin_files(context.home):
         if files.read(file.path).content != file.content:
             yield Finding("plugin_files", "error", f"{file.path} is missing or changed", FIX)
-    if any(_own_hooks(settings, context.home)):
+    if any(own_hooks(settings, context.home)):
         yield Finding("registered_twice", "error", "Claude Code's settings hold our hooks beside the plugin's", FIX)
     if look_up(settings, ("enabledPlugins", PUBLIC_PLUGIN)) == (True, True):
         text = "The public Lore plugin (lore@lore) is enabled too: two memories answer each prompt"
