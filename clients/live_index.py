@@ -30,12 +30,13 @@ def _no_progress(done: int, total: int) -> None:
 
 
 class LiveIndex:
-    """`index` answers at any time; `ready` is set once it holds every memory, before or without the embedding model."""
+    """`index` answers at any time; `ready` is set once it holds every memory, `complete` once they have their vectors."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
         self.index = RecallIndex()
         self.ready = asyncio.Event()
+        self.complete = asyncio.Event()
         self.cache = _WriteBehind(SqliteVectorCache(store.database))
         self._embedder: Embedder | None = None
         self._building = asyncio.Lock()
@@ -52,6 +53,7 @@ class LiveIndex:
         await self.rebuild()
         self.ready.set()
         await self.choose_embedder()
+        self.complete.set()
 
     async def choose_embedder(self) -> None:
         """Follow the setting of where vectors come from. A change of model builds a new index beside the old one."""

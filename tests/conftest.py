@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ipaddress
+import json
 import os
 import socket
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -66,3 +69,37 @@ def _is_local(host: object) -> bool:
         return ipaddress.ip_address(str(host)).is_loopback
     except ValueError:
         return False
+
+
+@pytest.fixture
+def lore_server(tmp_path: Path) -> Iterator[Callable[..., Any]]:
+    """Start our Lore server in a home below `tmp_path` and get an HTTP client of it; `vectors` loads the model."""
+    with ExitStack() as started:
+
+        def start(*, vectors: bool = False, name: str = "lore") -> Any:
+            from starlette.testclient import TestClient
+
+            from lorehooks.core.home import Home
+            from lorehooks.core.model import Origin
+            from lorehooks.core.store import Store
+            from lorehooks.core.writes import set_settings
+            from lorehooks.hooks.app import create_app
+
+            home = Home(tmp_path / name)
+            home.run.mkdir(parents=True, exist_ok=True)
+            home.service_file.write_text(json.dumps({"token": "a-token"}))
+            if not vectors:
+                store = Store(home.database)
+                set_settings(store, {"embedding.provider": "off"}, Origin("cli"))
+                store.close()
+            app = create_app(home)
+            client = TestClient(
+                app, base_url="http://127.0.0.1", headers={"Authorization": "Bearer a-token"}, follow_redirects=False
+            )
+            started.enter_context(client)
+            client.home = home
+            if vectors:
+                client.portal.call(app.state.parts.backend.live.complete.wait)
+            return client
+
+        yield start
