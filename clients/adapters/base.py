@@ -119,6 +119,8 @@ def read_common(runtime: Runtime, event_name: str, payload: object) -> HookEvent
     reason = ""
     if kind == "none":
         reason = "unknown_event"
+    elif (fields.string(payload, "hook_source") or "").startswith("opencode"):
+        reason = "compatibility_layer"  # OpenCode, where a plugin runs Claude Code's hooks too, has its own plugin of ours
     elif kind == "prompt.submit":
         # Some hosts run this event for the task of a subagent too; the main agent's prompt had its recall already.
         reason = "subagent" if agent_id else no_prompt_because(prompt, runtime.synthetic_prompts)

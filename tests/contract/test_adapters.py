@@ -34,6 +34,8 @@ KINDS = {
 NOT_FOR_US = {
     "UserPromptSubmit.task_notification": "synthetic",
     "UserPromptSubmit.subagent": "subagent",
+    "SessionStart.in_opencode": "compatibility_layer",
+    "UserPromptSubmit.in_opencode": "compatibility_layer",
     "prompt.submit.subagent": "subagent",
     "prompt.submit.task_notification": "synthetic",
     "prompt.submit.internal": "internal_session",
