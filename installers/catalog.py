@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lorehooks.installers.claudecode import ClaudeCode
+from lorehooks.installers.opencode import OpenCode
+from lorehooks.installers.pi import Pi
 from lorehooks.installers.plan import RuntimeInstaller
 
-INSTALLERS: Mapping[str, RuntimeInstaller] = {installer.name: installer for installer in (ClaudeCode(),)}
+INSTALLERS: Mapping[str, RuntimeInstaller] = {
+    installer.name: installer for installer in (ClaudeCode(), OpenCode(), Pi())
+}

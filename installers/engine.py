@@ -1,7 +1,8 @@
 """Makes so what an installer says should be so.
 
 Order of an installation: look at everything and refuse early; write the receipt with the way back; our files; the host's own
-commands; then read the foreign files again and edit them; hold the result against the plan; close the receipt.
+commands; then read the foreign files again and edit them; the host's own calls; hold the result against the plan; close the
+receipt.
 Whoever calls holds `receipt.exclusive`.
 """
 
@@ -20,8 +21,8 @@ from lorehooks.installers import receipt as receipts
 from lorehooks.installers.edits import Edit
 from lorehooks.installers.files import Snapshot, digest
 from lorehooks.installers.formats import FORMATS
-from lorehooks.installers.outcome import Outcome
-from lorehooks.installers.plan import Context, EditFile, HostCommand, PlaceFile, Plan, RuntimeInstaller
+from lorehooks.installers.outcome import Outcome, Status
+from lorehooks.installers.plan import Context, EditFile, HostCall, HostCommand, PlaceFile, Plan, RuntimeInstaller
 from lorehooks.installers.problem import ChangedError, RefusedError
 from lorehooks.installers.receipt import FileNote, PlacedNote, Receipt
 
@@ -47,6 +48,7 @@ def preview(installer: RuntimeInstaller, context: Context) -> Outcome:
     said = [f"write {file.path}" for file in plan.files if not _is_placed(file, context)]
     said += [f"run {shlex.join(command.argv)}" for command in plan.commands if command.needed]
     said += [f"edit {change.edit.path}" for change in changes if change.needed]
+    said += [f"ask {call.words}" for call in plan.calls if call.needed]
     if not said and context.receipt is not None and context.receipt.state == "installed":
         return Outcome(installer.name, "unchanged", notes=plan.notes)
     diffs = tuple((change.edit.path, change.before.content or b"", change.after) for change in changes if change.needed)
@@ -66,8 +68,7 @@ def install(installer: RuntimeInstaller, context: Context) -> Outcome:
     changes = [_look(edit) for edit in plan.edits]  # refuses before anything is done
     placed = [_is_placed(file, context) for file in plan.files]
     receipt = _intend(installer.name, plan, changes, context)
-    needed = [*(command.needed for command in plan.commands), *(change.needed for change in changes)]
-    idle = all(placed) and not any(needed)
+    idle = all(placed) and not any(each.needed for each in (*plan.commands, *changes, *plan.calls))
     if idle and old is not None and old.state == "installed":
         if replace(receipt, state="installed") != old:
             receipts.save(context.home, _closed(receipt))
@@ -77,6 +78,7 @@ def install(installer: RuntimeInstaller, context: Context) -> Outcome:
         said = _place_files(plan, context)
         said += _run_commands(plan.commands, context)
         said += _edit_files(changes)
+        asked, refused = _make_calls(plan.calls)
         _verify(installer, replace(context, receipt=receipt))
     except BaseException:
         if not receipt.complete:
@@ -86,7 +88,8 @@ def install(installer: RuntimeInstaller, context: Context) -> Outcome:
     wanted = {file.path for file in plan.files}
     kept = tuple(note for note in receipt.placed if note.path in wanted)
     receipts.save(context.home, _closed(replace(receipt, placed=kept)))
-    return Outcome(installer.name, "updated" if receipt.complete else "installed", tuple(said), notes=plan.notes)
+    status: Status = "updated" if receipt.complete else "installed"
+    return Outcome(installer.name, status, (*said, *asked), notes=(*plan.notes, *refused))
 
 
 def _closed(receipt: Receipt) -> Receipt:
@@ -212,8 +215,22 @@ def _edit_once(change: _Change) -> bool:
     return edited != change.before.content
 
 
+def _make_calls(calls: Sequence[HostCall]) -> tuple[list[str], list[str]]:
+    """(what hosts were asked for, what they did not do and why)."""
+    said, refused = [], []
+    for call in calls:
+        if call.needed:
+            try:
+                call.act()
+            except LoreError as error:
+                refused.append(f"Asking {call.words} failed: {error}")
+            else:
+                said.append(f"asked {call.words}")
+    return said, refused
+
+
 def _verify(installer: RuntimeInstaller, context: Context) -> None:
     """Hold what stands on the disk against what was wanted."""
     for finding in installer.check(context):
-        if finding.level == "error":
+        if finding.level == "error" and not finding.by_person:
             raise LoreError(finding.text, hint=finding.fix, code="not_registered")

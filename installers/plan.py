@@ -6,7 +6,7 @@ To add a runtime: write a class with the methods of `RuntimeInstaller` and name 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -14,6 +14,7 @@ from typing import Any, Literal, Protocol
 from lorehooks.core.home import Home
 from lorehooks.installers import hosts
 from lorehooks.installers.edits import Edit
+from lorehooks.installers.edits import Path as Way
 from lorehooks.installers.receipt import Receipt
 
 
@@ -105,26 +106,43 @@ class HostCommand:
 
 
 @dataclass(frozen=True, slots=True)
+class HostCall:
+    """What a host does only in a conversation with its own interface. `words` follow "ask": `codex app-server to ...`.
+
+    `act` raises LoreError when the host does not do it. No installation is taken back for that: the words become a note.
+    """
+
+    words: str
+    act: Callable[[], None]
+    needed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class EditFile:
-    """Entries of ours in someone else's file. `mode` is for a file that is not there yet."""
+    """Entries of ours in someone else's file. `mode` is for a file that is not there yet.
+
+    From `leftovers`, `stays` are members that uninstall must leave although the receipt knows their way back, with the reason.
+    """
 
     path: Path
     edits: tuple[Edit, ...]
     format: str = "json"
     mode: int = 0o600
+    stays: tuple[tuple[Way, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """All that should be so after an installation, or, from `leftovers`, all that takes away what is still ours.
 
-    The engine does what is not so yet, in this order: files, commands, edits. With the receipt it takes away what an earlier
-    release put and this one does not.
+    The engine does what is not so yet, in this order: files, commands, edits, calls; when it takes away, calls come first. With
+    the receipt it takes away what an earlier release put and this one does not.
     """
 
     files: tuple[PlaceFile, ...] = ()
     commands: tuple[HostCommand, ...] = ()
     edits: tuple[EditFile, ...] = ()
+    calls: tuple[HostCall, ...] = ()
     folders: tuple[Path, ...] = ()
     """Folders of the host's that hold nothing but copies of ours; removed by uninstall."""
     notes: tuple[str, ...] = ()
@@ -136,12 +154,16 @@ Level = Literal["error", "warning", "info"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One fact that `doctor` tells, with the command that mends it. `error` means that memory does not work."""
+    """One fact that `doctor` tells, with the command that mends it. `error` means that memory does not work.
+
+    `by_person` marks what is as the user or the host decided, and only they can change: no failed installation.
+    """
 
     code: str
     level: Level
     text: str
     fix: str = ""
+    by_person: bool = False
 
 
 class RuntimeInstaller(Protocol):

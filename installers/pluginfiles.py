@@ -7,6 +7,7 @@ two marks of each file. `python -m lorehooks.installers.pluginfiles` does that a
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,6 +38,15 @@ def plugin_file(name: str, home: Home) -> bytes:
     if not found or _HOME in after:
         raise AssertionError(f"{name} must name {_HOME} once")
     return (before + json.dumps(path) + after).encode()
+
+
+def home_named_in(content: bytes) -> Path | None:
+    """The home that an installed plugin file speaks for, of any release; None for a file that is not ours."""
+    found = re.search(rb'^const LORE_HOME = ("(?:[^"\\\\]|\\\\.)*")', content, re.MULTILINE)
+    try:
+        return Path(json.loads(found[1])) if found else None
+    except ValueError:
+        return None
 
 
 def plugin_sources() -> Iterator[Path]:

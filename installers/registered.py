@@ -29,6 +29,17 @@ def registered_process(home: Home, client_type: str, event: str) -> tuple[str, .
     return ("/bin/sh", "-c", registered_command(home, client_type, event))
 
 
+def home_of(command: str, client_type: str, event: str) -> Home | None:
+    """The home whose hook a shell command is, letter for letter; None for every other command."""
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return None
+    scripts = [Path(word) for word in words if word.endswith("/bin/hook.py")]
+    homes = [Home(script.parent.parent) for script in scripts]
+    return next((home for home in homes if registered_command(home, client_type, event) == command), None)
+
+
 def hook_script(home: Home) -> Path:
     """The file that tells our commands from others that look alike."""
     return home.bin / "hook.py"

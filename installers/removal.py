@@ -26,14 +26,15 @@ from lorehooks.installers.receipt import FileNote, PlacedNote, Receipt
 def preview_removal(installer: RuntimeInstaller, context: Context) -> Outcome:
     """What `uninstall` would do; nothing is written. The effect of host commands on files is not foreseen."""
     receipt, rest = context.receipt or Receipt(installer.name), installer.leftovers(context)
-    said = [f"run {shlex.join(argv)}" for argv in receipt.undo_commands]
+    said = [f"ask {call.words}" for call in rest.calls]
+    said += [f"run {shlex.join(argv)}" for argv in receipt.undo_commands]
     said += [
         f"run {shlex.join(command.argv)}" for command in rest.commands if command.argv not in receipt.undo_commands
     ]
     said += [f"take our entries out of {path}" for path, _ in _foreign_files(receipt, rest) if path.exists()]
     said += [f"remove {note.path}" for note in receipt.placed if note.path.exists()]
     said += [f"remove {folder}" for folder in (*receipt.folders, *rest.folders) if folder.is_dir()]
-    return Outcome(installer.name, "planned" if said else "absent", tuple(said))
+    return Outcome(installer.name, "planned" if said else "absent", tuple(said), notes=rest.notes)
 
 
 def uninstall(installer: RuntimeInstaller, context: Context) -> Outcome:
@@ -52,7 +53,7 @@ def uninstall(installer: RuntimeInstaller, context: Context) -> Outcome:
         receipts.save(context.home, replace(receipt, state="removing"))
     said, stays = _remove(installer, context, receipt)
     receipts.discard(context.home, installer.name)
-    return Outcome(installer.name, "removed", tuple(said), stays=tuple(stays))
+    return Outcome(installer.name, "removed", tuple(said), stays=tuple(stays), notes=rest.notes)
 
 
 def _foreign_files(receipt: Receipt, rest: Plan) -> list[tuple[Path, str]]:
@@ -76,7 +77,13 @@ def take_back(installer: RuntimeInstaller, context: Context, receipt: Receipt) -
 def _remove(installer: RuntimeInstaller, context: Context, receipt: Receipt) -> tuple[list[str], list[str]]:
     """(what was done, what stays and why)."""
     receipt.sweep()
-    said, stays = _undo_commands(receipt.undo_commands, context), []
+    said = []
+    for call in installer.leftovers(context).calls:  # first, while the entries they are about are still there
+        with contextlib.suppress(LoreError):  # what is left then is told at the end
+            call.act()
+            said.append(f"asked {call.words}")
+    said += _undo_commands(receipt.undo_commands, context)
+    stays: list[str] = []
     rest = installer.leftovers(context)
     if rest.commands:
         said += _undo_commands([command.argv for command in rest.commands], context)
@@ -119,6 +126,9 @@ def _revert(path: Path, note: FileNote | None, extra: EditFile | None, context: 
     """Take our entries out of one file; give it back its old bytes when it then means the same as before."""
     kind = FORMATS[note.format if note else extra.format if extra else "json"]
     edits = (*(note.undo if note else ()), *(extra.edits if extra else ()))
+    kept = dict(extra.stays) if extra else {}
+    left = [f"{describe(way)} in {path} stays: {why}" for way, why in kept.items()]
+    edits = tuple(edit for edit in edits if edit.path not in kept)
     now = files.read(path)
     if now.content is None:
         return [], []
@@ -137,9 +147,9 @@ def _revert(path: Path, note: FileNote | None, extra: EditFile | None, context: 
     if original is not None and kind.same(plain, kind.read(original, path)):
         content, said = original, f"gave {path} its old bytes back"
     if content == now.content:
-        return [], list(edited.stays)
+        return [], [*left, *edited.stays]
     files.replace(now, content)
-    return [said], list(edited.stays)
+    return [said], [*left, *edited.stays]
 
 
 def unplace(note: PlacedNote, context: Context) -> bool:
@@ -156,4 +166,5 @@ def _words(rest: Plan) -> list[str]:
     """What an installer still recognises as ours, for people."""
     words = [f"{edit.path} still holds {describe(each.path)}" for edit in rest.edits for each in edit.edits]
     words += [f"{shlex.join(command.argv)} did not help" for command in rest.commands]
+    words += [f"asking {call.words} did not help" for call in rest.calls]
     return words + [f"{path} is still there" for path in (*(file.path for file in rest.files), *rest.folders)]

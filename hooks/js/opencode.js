@@ -23,6 +23,7 @@ function loreTransport(client, home = LORE_HOME) {
   const ALIVE_MS = 600_000
   const SOCKET_PATH_BYTES = 104 // with its closing zero, on macOS; Linux has 108
   const ALLOWED = ["HOME", "PATH", "LANG", "TZ", "TMPDIR", "USER", "LOGNAME", "XDG_RUNTIME_DIR", "SSL_CERT_FILE", "SSL_CERT_DIR"]
+  let times = null
   let started = null // the service that this process has started last: {at, ended, failed}
 
   const now = () => performance.now()
@@ -209,6 +210,21 @@ function loreTransport(client, home = LORE_HOME) {
     return null
   }
 
+  // Written a moment later, so that writing is no part of the next handler's time.
+  const noteTime = (line) => {
+    if (!times) {
+      times = []
+      const write = () => {
+        try {
+          fs.appendFileSync(process.env.LORE_PLUGIN_TIMES, times.splice(0).join(""))
+        } catch {}
+      }
+      setInterval(write, 200).unref?.()
+      process.on("exit", write)
+    }
+    times.push(line)
+  }
+
   return {
     isOff,
 
@@ -254,10 +270,7 @@ function loreTransport(client, home = LORE_HOME) {
       } catch {
         return undefined
       } finally {
-        try {
-          const file = process.env.LORE_PLUGIN_TIMES
-          if (file) fs.appendFileSync(file, `${client} ${name} ${(now() - began).toFixed(3)}\n`)
-        } catch {}
+        if (process.env.LORE_PLUGIN_TIMES) noteTime(`${client} ${name} ${(now() - began).toFixed(3)}\n`)
       }
     },
 
@@ -357,19 +370,20 @@ async function server({ client, directory }) {
   }
 
   const onEvent = {
-    "session.created": async ({ info }) => {
+    "session.created": lore.guard("session.created", async ({ info }) => {
       noteParent(info.id, info.parentID)
       sessions.begin(info.id, /\(fork #\d+\)$/.test(info.title ?? "") ? "fork" : "startup")
       await sessions.boot(info.id, await factsOf(info.id)) // OpenCode does not wait for it, the prompt then waits less
-    },
-    "session.compacted": async ({ sessionID }) => {
+    }),
+    "session.updated": ({ info }) => noteParent(info.id, info.parentID),
+    "session.compacted": lore.guard("session.compacted", async ({ sessionID }) => {
       sessions.begin(sessionID, "compact")
       await sessions.boot(sessionID, await factsOf(sessionID))
-    },
-    "session.deleted": async ({ info }) => {
+    }),
+    "session.deleted": lore.guard("session.deleted", async ({ info }) => {
       sessions.end(info.id)
       parents.delete(info.id)
-    },
+    }),
   }
 
   const execute = (name) => async (args, context) =>
@@ -397,7 +411,11 @@ async function server({ client, directory }) {
       }
     }),
 
-    event: lore.guard("event", async ({ event }) => onEvent[event.type]?.(event.properties)),
+    event: async ({ event }) => {
+      try {
+        await onEvent[event.type]?.(event.properties)
+      } catch {}
+    },
 
     "chat.message": lore.guard("chat.message", async ({ sessionID }, { message, parts }) => {
       if (message.role !== "user" || parts.some((part) => part.metadata?.[MARK])) return

@@ -23,6 +23,7 @@ function loreTransport(client, home = LORE_HOME) {
   const ALIVE_MS = 600_000
   const SOCKET_PATH_BYTES = 104 // with its closing zero, on macOS; Linux has 108
   const ALLOWED = ["HOME", "PATH", "LANG", "TZ", "TMPDIR", "USER", "LOGNAME", "XDG_RUNTIME_DIR", "SSL_CERT_FILE", "SSL_CERT_DIR"]
+  let times = null
   let started = null // the service that this process has started last: {at, ended, failed}
 
   const now = () => performance.now()
@@ -209,6 +210,21 @@ function loreTransport(client, home = LORE_HOME) {
     return null
   }
 
+  // Written a moment later, so that writing is no part of the next handler's time.
+  const noteTime = (line) => {
+    if (!times) {
+      times = []
+      const write = () => {
+        try {
+          fs.appendFileSync(process.env.LORE_PLUGIN_TIMES, times.splice(0).join(""))
+        } catch {}
+      }
+      setInterval(write, 200).unref?.()
+      process.on("exit", write)
+    }
+    times.push(line)
+  }
+
   return {
     isOff,
 
@@ -254,10 +270,7 @@ function loreTransport(client, home = LORE_HOME) {
       } catch {
         return undefined
       } finally {
-        try {
-          const file = process.env.LORE_PLUGIN_TIMES
-          if (file) fs.appendFileSync(file, `${client} ${name} ${(now() - began).toFixed(3)}\n`)
-        } catch {}
+        if (process.env.LORE_PLUGIN_TIMES) noteTime(`${client} ${name} ${(now() - began).toFixed(3)}\n`)
       }
     },
 
