@@ -61,8 +61,11 @@ def rerun(
             f"Run {record.id} is no prompt of a session ({record.event}): only prompts can be run again",
             hint="lore replay SESSION",
         )
-    if as_of_then and (then["memory_seq"] is None or then["backend"] != "embedded"):
-        raise InvalidError(f"Run {record.id} was answered by {then['backend']}, whose past is not kept here")
+    if then["memory_seq"] is None or then["backend"] != "embedded":
+        raise InvalidError(
+            f"Run {record.id} was answered by {then['backend']}, whose memory is not here",
+            hint="ask it there: lore recall PROMPT",
+        )
     seq = then["memory_seq"] if as_of_then else last_event(log)
     past = memory_at(log, seq, progress("Replaying the log", seq))
     base: Mapping[str, Value] = Settings(then["settings"]).changed if as_of_then else past.settings.changed
