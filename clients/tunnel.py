@@ -244,7 +244,7 @@ async def _answers(near: Path) -> bool:
         os.close(folder)
     try:
         writer.write(b"GET /api/health HTTP/1.1\r\nHost: lore\r\nConnection: close\r\n\r\n")
-        return (await reader.readline()).startswith(b"HTTP/1.1 ")
+        return (await reader.readline()).startswith(b"HTTP/1.")
     except OSError:
         return False
     finally:
