@@ -1,0 +1,160 @@
+"""Real agent programs, pinned, from their registries, on a machine of their own that reaches nothing but itself.
+
+A program is fetched once into `.e2e/` (npm) and never again; every run has `env -i`, a HOME of its own, a dead proxy, a private
+project folder and the fake model of `tests/support`. Services that hooks started are ended by their own home.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from filelock import FileLock
+
+from lorehooks.core.home import Home
+from lorehooks.hooks import service
+
+ROOT = Path(__file__).parents[2]
+PROGRAMS = ROOT / ".e2e"
+LORE = Path(sys.executable).with_name("lore")
+SECONDS = 120
+"""A run that takes longer hangs, on the slowest machine too."""
+DEAD_PROXY = "http://127.0.0.1:9"
+OFFLINE = {
+    **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), DEAD_PROXY),
+    **dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost"),
+}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All that lies here runs a real program."""
+    for item in items:
+        if Path(item.path).is_relative_to(Path(__file__).parent):
+            item.add_marker(pytest.mark.e2e)
+
+
+@pytest.fixture(scope="session")
+def npm_program() -> Callable[[str, str, str], Path]:
+    """`npm_program(package, version, program)`: the folder to put on the PATH. The network is used only the first time."""
+
+    def fetch(package: str, version: str, program: str) -> Path:
+        prefix = PROGRAMS / f"{package.rpartition('/')[2]}-{version}"
+        binaries = prefix / "node_modules" / ".bin"
+        prefix.mkdir(parents=True, exist_ok=True)
+        with FileLock(prefix / ".lock"):
+            if not (prefix / ".complete").exists():
+                npm = shutil.which("npm")
+                if npm is None:
+                    pytest.skip(f"npm is needed to fetch {package}")
+                command = [npm, "install", "--prefix", str(prefix), "--no-audit", "--no-fund", f"{package}@{version}"]
+                done = subprocess.run(command, capture_output=True, text=True, check=False)
+                assert done.returncode == 0, done.stderr
+                (prefix / ".complete").touch()
+        assert (binaries / program).exists()
+        return binaries
+
+    return fetch
+
+
+@pytest.fixture(scope="session")
+def fake_model_module() -> Any:
+    """`tests/support/fake_model.py`, which is no package's."""
+    spec = importlib.util.spec_from_file_location("fake_model", ROOT / "tests" / "support" / "fake_model.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@dataclass
+class Machine:
+    """One user's machine: HOME, project folder, PATH with one agent program, and the model it talks to."""
+
+    user: Path
+    model: Any
+    script_class: Any
+    environment: dict[str, str]
+    project: Path
+    said: list[str] = field(default_factory=list)
+    """stderr of every run, for a failing test to show."""
+
+    @property
+    def home(self) -> Home:
+        return Home(self.user / ".lore")
+
+    def run(self, *argv: str, code: int | None = 0, **extra: str) -> str:
+        """Run a program in the project folder; answers its stdout. `extra` adds to its environment."""
+        done = subprocess.run(
+            argv,
+            cwd=self.project,
+            env={**self.environment, **extra},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+        self.said.append(done.stderr)
+        assert code is None or done.returncode == code, f"{argv}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    def lore(self, *words: str, code: int | None = 0) -> Any:
+        """Run our command with `--json`; answers what it printed."""
+        return json.loads(self.run(str(LORE), *words, "--json", code=code) or "null")
+
+    def remember(self, uri: str, content: str, **options: str) -> None:
+        """Write a memory by our command; `options` such as `disclosure` and `glossary`."""
+        flags = [word for name, value in options.items() for word in (f"--{name}", value)]
+        self.lore("node", "create", uri, content, *flags)
+
+    def script(self, *rules: dict[str, Any]) -> None:
+        """Give the model new rules, and forget what it was asked so far."""
+        self.model.script = self.script_class({"rules": list(rules)})
+        self.model.requests.clear()
+
+    @property
+    def turns(self) -> list[dict[str, Any]]:
+        """The requests of the main conversation: side requests offer no tools."""
+        return [request for request in self.model.requests if request["tools"]]
+
+    def files(self, folder: Path) -> dict[str, bytes]:
+        return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def new_machine(tmp_path: Path, fake_model_module: Any) -> Iterator[Callable[..., Machine]]:
+    """`new_machine(binaries, name="user", **environment)`: a fresh machine; `{url}` in a value is the model's address."""
+    made: list[Machine] = []
+
+    def make(binaries: Path, name: str = "user", **environment: str) -> Machine:
+        user = tmp_path / name
+        project, temporary = user / "project", user / "tmp"
+        for folder in (project, temporary):
+            folder.mkdir(parents=True)
+        model = fake_model_module.FakeModel().start()
+        base = {
+            "PATH": f"{binaries}:/usr/local/bin:/usr/bin:/bin",
+            "HOME": str(user),
+            "TMPDIR": str(temporary),
+            "LANG": "C.UTF-8",
+            "TERM": "xterm",
+            **OFFLINE,
+        }
+        values = {key: value.replace("{url}", model.url) for key, value in environment.items()}
+        made.append(Machine(user, model, fake_model_module.Script, base | values, project))
+        return made[-1]
+
+    yield make
+    for machine in made:
+        machine.model.stop()
+        if machine.home.run.is_dir():
+            service.stop(machine.home)
