@@ -89,8 +89,7 @@ class Records:
         """Sessions by their last run, newest first."""
         rows = self._connection.execute(
             "SELECT session_id, client_type, min(at) AS began_at, max(at) AS last_at, max(id) AS last_id, count(*) AS runs,"
-            " sum(event = 'prompt.submit') AS prompts, sum((SELECT count(*) FROM json_each(runs.recall, '$.candidates')"
-            " WHERE json_extract(value, '$.withheld') = '')) AS shown FROM runs"
+            " sum(event = 'prompt.submit') AS prompts FROM runs"
             " GROUP BY session_id, client_type ORDER BY last_id DESC LIMIT ?",
             (limit,),
         ).fetchall()
@@ -102,7 +101,7 @@ class Records:
                 row["last_at"],
                 row["runs"],
                 row["prompts"],
-                row["shown"] or 0,
+                self._shown_in(row["session_id"], row["client_type"]),
                 self._opened_in(row["session_id"], row["client_type"]),
             )
             for row in rows
@@ -191,6 +190,15 @@ class Records:
             ids,
         )
         return tuple(OpenedLine(row["at"], row["uri"], row["how"]) for row in rows)
+
+    def _shown_in(self, session_id: str | None, client_type: str) -> int:
+        """Counted for the sessions of a list only: looking into every record of a month takes seconds."""
+        count: int = self._connection.execute(
+            "SELECT count(*) FROM runs, json_each(runs.recall, '$.candidates') AS candidate"
+            " WHERE session_id IS ? AND client_type = ? AND json_extract(candidate.value, '$.withheld') = ''",
+            (session_id, client_type),
+        ).fetchone()[0]
+        return count
 
     def _opened_in(self, session_id: str | None, client_type: str) -> int:
         count: int = self._connection.execute(
