@@ -1,16 +1,21 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from lorehooks.clients.embedded import EmbeddedBackend
+from lorehooks.core.errors import ConflictError, NotFoundError
 from lorehooks.core.home import Home
 from lorehooks.core.ledger import Ledger
 from lorehooks.core.model import NodeDraft, NodePatch, Origin
@@ -260,6 +265,68 @@ def test_the_memory_of_then_gives_the_same_bytes_after_it_has_changed(world, lor
     assert b"checkout_api" in world.sent[0]
     _, out, _ = lore("replay", "1", "--again", "--json")
     assert json.loads(out)["same_bytes"] is False
+
+
+PROMPTS = (
+    QUESTION,
+    "部署到生产之前要做什么",
+    "refund webhook",
+    "thanks",
+    "stripe idempotency key 上线",
+    "deploy the shop",
+)
+TEXTS = (WEBHOOKS.content, DEPLOY.content, "Refunds moved to another team.", "发布流程要两个人看", "")
+WORDS = ("refund webhook", "stripe", "部署", "上线", "deploy", "shop")
+PLACES = ("project://a", "project://b", "core://c", "preferences://d")
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("write"), st.sampled_from(PLACES), st.sampled_from(TEXTS), st.sets(st.sampled_from(WORDS))),
+        st.tuples(st.just("delete"), st.sampled_from(PLACES)),
+        st.tuples(st.just("repeat"), st.sampled_from(["always", "once"])),
+        st.tuples(st.just("threshold"), st.sampled_from([0.0, 0.3, 0.6])),
+        st.tuples(st.just("start"), st.sampled_from(["startup", "compact", "resume"])),
+        st.tuples(st.just("prompt"), st.sampled_from(PROMPTS)),
+    ),
+    min_size=6,
+    max_size=14,
+)
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=STEPS)
+def test_whatever_was_written_and_asked_each_prompt_gives_the_same_bytes_again(lore, monkeypatch, steps):
+    with tempfile.TemporaryDirectory() as folder:
+        monkeypatch.setenv("LORE_HOME", folder)
+        world = World(Path(folder))
+        world.play(create(WEBHOOKS), world.prompt(), *(_step(world, *step) for step in steps), world.prompt())
+        prompts = [run for run in runs_of(lore) if run["event"] == "prompt.submit"]
+        for run in prompts:
+            code, out, err = lore("replay", str(run["id"]), "--again", "--as-of-then", "--json")
+            assert (code, json.loads(out)["sent_again"]) == (0, run["sent"]), err
+
+
+def _step(world: World, kind: str, *values):
+    async def write(backend: EmbeddedBackend, _: Dispatcher) -> None:
+        uri, text, words = values
+        try:
+            await backend.create_node(NodeDraft(uri, text, 2, "When refunding", tuple(sorted(words))), Origin("cli"))
+        except ConflictError:
+            await backend.update_node(uri, NodePatch(content=text, glossary=tuple(sorted(words))), Origin("cli"))
+        while backend.index.pending() and backend.index.vectors.embedder:
+            backend.index.embed_some(64)
+
+    async def delete(backend: EmbeddedBackend, _: Dispatcher) -> None:
+        with contextlib.suppress(NotFoundError):
+            await backend.delete_node(values[0], Origin("cli"))
+
+    return {
+        "write": lambda: write,
+        "delete": lambda: delete,
+        "repeat": lambda: setting(recall__display__repeat=values[0]),
+        "threshold": lambda: setting(recall__display__min_display_score=values[0]),
+        "start": lambda: world.start(values[0]),
+        "prompt": lambda: world.prompt(values[0]),
+    }[kind]()
 
 
 def test_what_an_epoch_had_shown_is_part_of_then(world, lore):
