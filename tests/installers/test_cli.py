@@ -9,11 +9,13 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 import pytest
 
+from lorehooks.clients import output
 from lorehooks.core.errors import LoreError, NotFoundError
 from lorehooks.installers import cli, clidocs
 
@@ -192,11 +194,43 @@ def test_colour_is_for_terminals_and_no_color_switches_it_off(tmp_path):
     assert b"\x1b" not in _on_a_terminal(["nothing_like_it"], {**environment, "TERM": "dumb"})[1]
 
 
-def _on_a_terminal(arguments: list[str], environment: dict[str, str]) -> tuple[int, bytes]:
+def test_a_table_is_as_wide_as_the_terminal_and_no_wider():
+    program = """
+from lorehooks.clients.output import Column, say_table
+say_table([Column("uri", elastic=True), Column("says", elastic=True)], [("project://checkout_api/webhooks", "退款回调按事件编号幂等" * 5)])
+"""
+    environment = {**os.environ, "COLUMNS": "50", "TERM": "dumb"}
+    _, shown = _on_a_terminal(["-c", program], environment, program=[sys.executable])
+    lines = shown.decode().splitlines()
+    assert 48 <= output.cells(lines[1]) <= 50  # a wide character does not fit into one cell
+    assert lines[1].endswith("…")
+
+
+def test_progress_shows_on_a_terminal_once_it_takes_long():
+    program = """
+from lorehooks.clients import output
+output.PATIENCE_SECONDS = 0.05
+import time
+with output.Progress() as bar:
+    for _ in range(10):
+        time.sleep(0.02)
+        bar.show("Replaying the log", _ + 1, 10)
+with output.waiting("Comparing"):
+    time.sleep(0.3)
+"""
+    _, shown = _on_a_terminal(["-c", program], {**os.environ, "TERM": "dumb"}, program=[sys.executable])
+    assert b"Replaying the log" in shown
+    assert b"100%" in shown
+    assert b"Comparing" in shown
+
+
+def _on_a_terminal(
+    arguments: list[str], environment: dict[str, str], program: Sequence[str] = LORE
+) -> tuple[int, bytes]:
     """A command's exit code, and what its terminal got."""
     controller, terminal = pty.openpty()
     process = subprocess.Popen(
-        [*LORE, *arguments], stdin=terminal, stdout=terminal, stderr=terminal, env=environment, close_fds=True
+        [*program, *arguments], stdin=terminal, stdout=terminal, stderr=terminal, env=environment, close_fds=True
     )
     os.close(terminal)
     read = b""
