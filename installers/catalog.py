@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lorehooks.installers.claudecode import ClaudeCode
+from lorehooks.installers.codex import Codex
 from lorehooks.installers.opencode import OpenCode
 from lorehooks.installers.pi import Pi
 from lorehooks.installers.plan import RuntimeInstaller
 
 INSTALLERS: Mapping[str, RuntimeInstaller] = {
-    installer.name: installer for installer in (ClaudeCode(), OpenCode(), Pi())
+    installer.name: installer for installer in (ClaudeCode(), Codex(), OpenCode(), Pi())
 }

@@ -68,7 +68,8 @@ def install(installer: RuntimeInstaller, context: Context) -> Outcome:
     changes = [_look(edit) for edit in plan.edits]  # refuses before anything is done
     placed = [_is_placed(file, context) for file in plan.files]
     receipt = _intend(installer.name, plan, changes, context)
-    idle = all(placed) and not any(each.needed for each in (*plan.commands, *changes, *plan.calls))
+    steps: tuple[HostCommand | HostCall | _Change, ...] = (*plan.commands, *changes, *plan.calls)
+    idle = all(placed) and not any(step.needed for step in steps)
     if idle and old is not None and old.state == "installed":
         if replace(receipt, state="installed") != old:
             receipts.save(context.home, _closed(receipt))

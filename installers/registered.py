@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 from lorehooks.core.home import Home
@@ -38,6 +39,16 @@ def home_of(command: str, client_type: str, event: str) -> Home | None:
     scripts = [Path(word) for word in words if word.endswith("/bin/hook.py")]
     homes = [Home(script.parent.parent) for script in scripts]
     return next((home for home in homes if registered_command(home, client_type, event) == command), None)
+
+
+def bridge_home_of(program: str, arguments: Sequence[str], client_type: str) -> Home | None:
+    """The home whose bridge a program and its arguments are, letter for letter; None for every other server."""
+    try:
+        words = shlex.split(arguments[-1]) if arguments else []
+    except ValueError:
+        return None
+    homes = [Home(Path(word).parent.parent) for word in words if word.endswith("/bin/bridge.py")]
+    return next((home for home in homes if registered_bridge(home, client_type) == (program, *arguments)), None)
 
 
 def hook_script(home: Home) -> Path:
