@@ -42,7 +42,7 @@ def plugin_file(name: str, home: Home) -> bytes:
 
 def home_named_in(content: bytes) -> Path | None:
     """The home that an installed plugin file speaks for, of any release; None for a file that is not ours."""
-    found = re.search(rb'^const LORE_HOME = ("(?:[^"\\\\]|\\\\.)*")', content, re.MULTILINE)
+    found = re.search(rb'^const LORE_HOME = ("(?:[^"\\]|\\.)*")', content, re.MULTILINE)
     try:
         return Path(json.loads(found[1])) if found else None
     except ValueError:

@@ -358,6 +358,7 @@ async function setUp(pi) {
     lore.guard("session_start", async ({ reason }, context) => {
       // A session taken up or forked on the command line says "startup" too.
       sessions.begin(idOf(context), SOURCES[reason] ?? (hasHistory(context) ? "resume" : "startup"))
+      sessions.boot(idOf(context), factsOf(context)) // not waited for here, so that the first prompt waits less
     }),
   )
 
