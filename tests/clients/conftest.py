@@ -7,6 +7,7 @@ import json
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
@@ -83,6 +84,7 @@ def _answering(token: str | None) -> Iterator[Upstream]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        wbufsize = -1  # head and body in one piece: two would wait for each other's acknowledgement
 
         def _take(self) -> None:
             raw = self.rfile.read(int(self.headers.get("content-length", 0)))
@@ -119,6 +121,19 @@ def _answering(token: str | None) -> Iterator[Upstream]:
 
 
 Start = Callable[..., Misbehaving]
+
+
+@pytest.fixture
+def wait() -> Callable[[Callable[[], object]], None]:
+    """Poll until a condition holds; a slow machine gets 20 seconds."""
+
+    def until(condition: Callable[[], object]) -> None:
+        end = time.monotonic() + 20
+        while not condition():
+            assert time.monotonic() < end
+            time.sleep(0.01)
+
+    return until
 
 
 @pytest.fixture
