@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -25,6 +26,8 @@ from lorehooks.hooks import service
 ROOT = Path(__file__).parents[2]
 PROGRAMS = ROOT / ".e2e"
 LORE = Path(sys.executable).with_name("lore")
+NPM_ENVIRONMENT = dict(os.environ)
+"""As it is before any test gets a HOME of its own: npm's settings, such as its registry, lie in the user's."""
 SECONDS = 120
 """A run that takes longer hangs, on the slowest machine too."""
 DEAD_PROXY = "http://127.0.0.1:9"
@@ -55,7 +58,7 @@ def npm_program() -> Callable[[str, str, str], Path]:
                 if npm is None:
                     pytest.skip(f"npm is needed to fetch {package}")
                 command = [npm, "install", "--prefix", str(prefix), "--no-audit", "--no-fund", f"{package}@{version}"]
-                done = subprocess.run(command, capture_output=True, text=True, check=False)
+                done = subprocess.run(command, env=NPM_ENVIRONMENT, capture_output=True, text=True, check=False)
                 assert done.returncode == 0, done.stderr
                 (prefix / ".complete").touch()
         assert (binaries / program).exists()
