@@ -21,9 +21,11 @@ from lorehooks.core import uri as uris
 from lorehooks.core import writes
 from lorehooks.core.boot import BootData
 from lorehooks.core.clock import from_iso, to_iso
+from lorehooks.core.errors import StorageError
 from lorehooks.core.history import rollback
 from lorehooks.core.index import RecallIndex
 from lorehooks.core.model import (
+    REHEARSALS,
     Candidate,
     Change,
     Node,
@@ -64,6 +66,8 @@ class EmbeddedBackend:
         self.language = language
         self.live = LiveIndex(store)
         self.last_seq = store.counts()["last_event"]
+        self.write_error = ""
+        """Why the latest write failed; empty when the disk took it."""
         self._on_change = on_change
         self._writing = asyncio.Lock()
         """Held until a write has reached the index: `last_seq` never names an event that recall has not seen."""
@@ -88,6 +92,15 @@ class EmbeddedBackend:
 
     async def status(self) -> Mapping[str, object]:
         return {"status": "ok", "database": "connected"}
+
+    def state(self) -> dict[str, object]:
+        """How it does, as the doctor wants to know it: whether it takes writes, whether recall is complete and has vectors."""
+        return {
+            "read_only": self.store.database.read_only,
+            "write_error": self.write_error,
+            "index_ready": self.live.complete.is_set(),
+            "vectors": self.live.embedder.profile if self.live.embedder else None,
+        }
 
     async def settings(self) -> Mapping[str, Any]:
         return self.store.settings
@@ -157,9 +170,10 @@ class EmbeddedBackend:
         result = replace(recall(self.index, query, settings, from_iso(at)), meta=self._vectors())
         query_id = str(uuid.uuid4())
         shown = tuple(candidate.uri for candidate in result.shown)
-        self._recalls[query_id] = Shown(origin.client_type, origin.session_id, shown)
-        if len(self._recalls) > _RECALLS_KEPT:
-            self._recalls.popitem(last=False)
+        if origin.session_id not in REHEARSALS:
+            self._recalls[query_id] = Shown(origin.client_type, origin.session_id, shown)
+            if len(self._recalls) > _RECALLS_KEPT:
+                self._recalls.popitem(last=False)
         return Recalled(query_id, result, settings.changed, self.last_seq, at)
 
     def _vectors(self) -> dict[str, object]:
@@ -256,7 +270,12 @@ class EmbeddedBackend:
 
     async def _write(self, verb: Callable[[], WriteResult]) -> WriteResult:
         async with self._writing:
-            result = await asyncio.to_thread(verb)
+            try:
+                result = await asyncio.to_thread(verb)
+            except StorageError as error:
+                self.write_error = str(error)
+                raise
+            self.write_error = ""
             self.changed(result.changes)
         return result
 

@@ -15,6 +15,11 @@ GLOBAL_BOOT_URIS = ("core://agent", "core://soul", "preferences://user")
 BOOT_URIS = (*GLOBAL_BOOT_URIS, *(f"core://agent/{client}" for client in CLIENT_TYPES))
 """The fixed boot nodes: they exist from the start, may be edited, and never be deleted or moved."""
 
+REHEARSAL, SELF_TEST = "lore-rehearsal", "lore-selftest"
+REHEARSALS = (REHEARSAL, SELF_TEST)
+"""Sessions of `lore boot`, `lore recall` and the doctor's self-test: answered like any other, kept out of ledger, records and
+statistics."""
+
 ViewType = Literal["gist", "question"]
 VIEW_TYPES: tuple[ViewType, ...] = ("gist", "question")
 

@@ -141,6 +141,11 @@ class Recorder:
         self.flush = self._queue.flush
 
     @property
+    def waiting(self) -> int:
+        """Statements that are not written yet."""
+        return self._queue.waiting
+
+    @property
     def dropped(self) -> int:
         """Records that were lost, because writing failed for long."""
         return self._queue.dropped

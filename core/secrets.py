@@ -50,6 +50,7 @@ _RUN = re.compile(r"[A-Za-z0-9]+")
 _CHANGE = re.compile(r"(?<=[A-Za-z])(?=[0-9])|(?<=[0-9])(?=[A-Za-z])")
 _PRIVATE = re.compile(r"<private>.*?(?:</private>|\Z)", re.DOTALL | re.IGNORECASE)
 _RANDOM_BITS = 2.8
+_MOST_PROMPT, _LONGEST_SECRET = 20_000, 12_000
 _MIN_CHANGES = 3
 """Places where letters and digits meet inside a word: names such as `sha256` or `base64encoded` have at most two."""
 
@@ -93,6 +94,15 @@ def mask(text: str) -> str:
         pieces += [text[at : secret.start], f"[{secret.kind}: {secret.masked}]"]
         at = secret.end
     return "".join([*pieces, text[at:]])
+
+
+def masked_prompt(prompt: str) -> str:
+    """A prompt as recall and records take it: without private passages, masked, at most 20,000 characters.
+
+    Recall reads far less, and looking through a pasted file of megabytes would hold up every other session. What is cut off
+    is looked at as far as a secret can reach, so that none is halved and missed.
+    """
+    return mask(strip_private(prompt)[: _MOST_PROMPT + _LONGEST_SECRET])[:_MOST_PROMPT]
 
 
 def strip_private(text: str) -> str:

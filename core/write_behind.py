@@ -40,6 +40,11 @@ class WriteBehind:
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
         self._thread.start()
 
+    @property
+    def waiting(self) -> int:
+        """Statements that are not written yet."""
+        return len(self._waiting)
+
     def put(self, statement: str, arguments: tuple[object, ...]) -> None:
         """Queue one statement."""
         storable = tuple(well_formed(value) if isinstance(value, str) else value for value in arguments)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import sys
 import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -30,7 +31,7 @@ from lorehooks.core.runs import Recorder
 from lorehooks.core.tools import ToolContext, call_tool, tool_definitions
 from lorehooks.hooks.dispatch import Dispatcher
 from lorehooks.hooks.forward import Forwarding
-from lorehooks.hooks.guard import Guard
+from lorehooks.hooks.guard import LOCAL, Guard, Reach
 from lorehooks.hooks.mcp_server import create_mcp_app
 from lorehooks.hooks.misses import Misses
 from lorehooks.hooks.ready import ReadyFiles
@@ -67,10 +68,16 @@ class Parts:
         self.memory = open_backend(
             self.target, home, self.recorder, config.settings, language=self.language, on_change=self._changed
         )
-        self.dispatcher = Dispatcher(
-            self.memory, self.ledger, self.recorder, self.misses, config.settings, self.language
-        )
         self.ready = ReadyFiles(home, self.memory, config.settings, self.language)
+        self.dispatcher = Dispatcher(
+            self.memory,
+            self.ledger,
+            self.recorder,
+            self.misses,
+            config.settings,
+            self.language,
+            ready=self.ready.boot_bytes,
+        )
 
     @property
     def backend(self) -> EmbeddedBackend:
@@ -106,8 +113,11 @@ class ForTools:
     language: str
 
 
-def create_app(home: Home) -> Starlette:
-    """Build the application of one home; its files are opened when it starts. Raises nothing for a bad `config.toml`."""
+def create_app(home: Home, reach: Reach = LOCAL) -> Starlette:
+    """Build the application of one home; its files are opened when it starts. Raises nothing for a bad `config.toml`.
+
+    `reach` says by which names it may be asked over TCP.
+    """
     mcp = create_mcp_app(lambda request: request.app.state.parts.for_tools)
 
     @contextlib.asynccontextmanager
@@ -129,6 +139,7 @@ def create_app(home: Home) -> Starlette:
         Route("/hooks/v1/alive", _alive, methods=["POST"]),
         Route("/hooks/v1/flush", _flush, methods=["POST"]),
         Route("/hooks/v1/reload", _reload, methods=["POST"]),
+        Route("/hooks/v1/state", _state, methods=["GET"]),
         Route("/hooks/v1/tools", _tools, methods=["GET"]),
         Route("/hooks/v1/{client_type}/tool", _tool, methods=["POST"]),
         Route("/hooks/v1/{client_type}/{event}", _hook, methods=["POST"]),
@@ -138,14 +149,15 @@ def create_app(home: Home) -> Starlette:
     routes.append(Route("/api/mcp", mcp))
     routes.append(Mount("/api", app=Forwarding(Router(api_routes()))))
     app = Starlette(routes=routes, lifespan=lifespan)
-    app.add_middleware(Guard, home=home)
+    app.add_middleware(Guard, home=home, reach=reach)
     return app
 
 
 async def _housekeeping(parts: Parts) -> None:
     while True:
         settings = parts.config.settings
-        await asyncio.to_thread(parts.recorder.prune, settings["records.days"], settings["records.megabytes"])
+        with contextlib.suppress(OSError):  # a file that was taken away is noticed where it is written
+            await asyncio.to_thread(parts.recorder.prune, settings["records.days"], settings["records.megabytes"])
         parts.misses.cut()
         await asyncio.sleep(_HOUSEKEEPING_SECONDS)
 
@@ -183,6 +195,24 @@ async def _reload(request: Request) -> Response:
         return JSONResponse({"detail": "This service runs in the foreground", "code": "conflict"}, 409)
     end("its settings were changed")
     return Response(status_code=204)
+
+
+async def _state(request: Request) -> Response:
+    """What only the running service knows of itself, for `lore doctor`."""
+    parts: Parts = request.app.state.parts
+    recorder = parts.recorder
+    memory: dict[str, object] = {"address": parts.memory.name}
+    if isinstance(parts.memory, EmbeddedBackend):
+        memory |= parts.memory.state()
+    return JSONResponse(
+        {
+            "version": parts.dispatcher.release,
+            "environment": sys.prefix,
+            "memory": memory,
+            "records": {"waiting": recorder.waiting, "dropped": recorder.dropped, "error": recorder.last_error},
+            "stale_files": await parts.ready.stale(),
+        }
+    )
 
 
 async def _tools(_request: Request) -> Response:

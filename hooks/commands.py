@@ -69,9 +69,10 @@ def status(invocation: Invocation) -> None:
 @click.command()
 @click.option("--port", default=local.DEFAULT_PORT, show_default=True, type=click.IntRange(1, 65535), help="TCP port.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--name", "names", multiple=True, help="A further host name that clients reach it by. Repeatable.")
 @json_option
 @pass_invocation
-def serve(invocation: Invocation, port: int, host: str) -> None:
+def serve(invocation: Invocation, port: int, host: str, names: tuple[str, ...]) -> None:
     """Be a Lore server for other clients.
 
     In the foreground, on a fixed port, with a token that stays, until Ctrl-C.
@@ -90,7 +91,7 @@ def serve(invocation: Invocation, port: int, host: str) -> None:
     with contextlib.suppress(
         KeyboardInterrupt
     ):  # before its loop runs, Ctrl-C is an exception, and as much the regular end
-        local.serve(invocation.home, port, host, on_ready=ready)
+        local.serve(invocation.home, port, host, names=names, on_ready=ready)
 
 
 def _tell(invocation: Invocation, info: ServiceInfo) -> None:

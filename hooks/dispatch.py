@@ -7,10 +7,13 @@ hook gets its bytes or none, and the reason goes to the record and to `run/misse
 from __future__ import annotations
 
 import asyncio
+import math
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
+from pathlib import PurePath
 from typing import Any
 
 from lorehooks.clients.adapters import Adapter, HookEvent, adapter_for
@@ -22,24 +25,31 @@ from lorehooks.core.boot import BootData, render_boot, render_subagent_boot
 from lorehooks.core.clock import to_iso
 from lorehooks.core.errors import LoreError
 from lorehooks.core.ledger import Ledger, Session
-from lorehooks.core.model import Candidate, Origin, RecallQuery
+from lorehooks.core.model import REHEARSALS, SELF_TEST, Candidate, Origin, RecallQuery
 from lorehooks.core.repository import project_key, repository_of
-from lorehooks.core.runs import Recorder, Run, candidate_record
-from lorehooks.core.secrets import mask
+from lorehooks.core.runs import Recorder, Run
+from lorehooks.core.secrets import masked_prompt
 from lorehooks.core.settings import Settings
+from lorehooks.core.tools import fill_ids
 from lorehooks.hooks.misses import Misses
 from lorehooks.hooks.promptblock import Asked, prompt_block, recall_block
+from lorehooks.hooks.runrecord import input_record, recall_record
 from lorehooks.hooks.serviceinfo import installed_version
 
 ANSWER_MARGIN_MS = 200
 """What is left to the caller to receive and print the answer."""
-
-REHEARSAL = "lore-rehearsal"
-"""The session of `lore boot` and of the doctor's self-test: answered like any other, kept out of ledger and records."""
+_LEAST_MS, _MOST_MS = 50, 60_000
+_NOTE_MARGIN = 0.05
+"""Seconds that recall leaves to what is said when it took too long."""
+_PLACE_SECONDS = 0.3
+"""How long a folder may take to say whose repository it is; one on a dead network drive never does."""
 
 NEW_EPOCH_SOURCES = ("startup", "clear", "compact", "fork")
 KEEPS_CONTEXT = ("resume",)
 """Sources after which the model still sees what it was sent; anything unknown counts as a new start (bug case B18)."""
+
+SELF_TEST_TEXT = "Lore self-test: recall answered, and no memory matched."
+"""A self-test is told even that there is nothing to tell, since silence is also what a broken hook says."""
 
 
 @dataclass(slots=True)
@@ -48,6 +58,9 @@ class Answer:
 
     text: str = ""
     reason: str = ""
+    """Why nothing was sent; empty when something was."""
+    missed: str = ""
+    """What the session should have had and did not get, in a word for `run/misses.log`."""
     recalled: Recalled | None = None
     candidates: tuple[Candidate, ...] = ()
     asked: Asked = field(default_factory=Asked)
@@ -62,8 +75,17 @@ class Dispatcher:
     """Answers every hook event of every runtime."""
 
     def __init__(
-        self, backend: Backend, ledger: Ledger, recorder: Recorder, misses: Misses, machine: Settings, language: str
+        self,
+        backend: Backend,
+        ledger: Ledger,
+        recorder: Recorder,
+        misses: Misses,
+        machine: Settings,
+        language: str,
+        *,
+        ready: Callable[[str], bytes] = lambda _: b"",
     ) -> None:
+        """`ready` gives a runtime's ready boot bytes, for a session start that fails."""
         self.backend = backend
         self.ledger = ledger
         self.recorder = recorder
@@ -71,6 +93,8 @@ class Dispatcher:
         self.machine = machine
         self.language = language
         self.release = installed_version()
+        self._ready = ready
+        self._lookers = ThreadPoolExecutor(4, "lore-place")
 
     async def handle(self, client_type: str, event_name: str, body: bytes, remaining_ms: float) -> bytes:
         """The bytes that the host gets on stdout, or as the answer to its plugin; empty for nothing."""
@@ -83,48 +107,51 @@ class Dispatcher:
     async def run(self, adapter: Adapter, event: HookEvent, remaining_ms: float) -> tuple[Answer, bytes]:
         """The answer to an event, and its bytes as the adapter renders them; both are recorded."""
         began = time.perf_counter()
-        rehearsal = event.session_id == REHEARSAL
-        if rehearsal:
-            event = replace(event, session_id=None)
-        answer = await self._answer(event, remaining_ms)
+        event = replace(event, prompt=masked_prompt(event.prompt))
+        event, answer = await self._answer(event, remaining_ms)
         output = adapter.render(event, answer.text) if answer.raw is None else answer.raw
-        if not rehearsal:
+        if answer.missed and not answer.text and event.kind == "session.start" and event.source not in KEEPS_CONTEXT:
+            output = self._ready(event.client_type) or output
+        if event.session_id not in REHEARSALS:
+            if answer.missed:
+                self.misses.add(event.client_type, event.kind, answer.missed)
             if answer.tells_misses:
                 self.misses.seen(event.client_type)
             self._record(event, answer, output, (time.perf_counter() - began) * 1000)
         return answer, output
 
-    async def _answer(self, event: HookEvent, remaining_ms: float) -> Answer:
+    async def _answer(self, event: HookEvent, remaining_ms: float) -> tuple[HookEvent, Answer]:
+        """The answer in time, and the event with the project that it belongs to."""
+        due = asyncio.get_running_loop().time() + _seconds_for(remaining_ms)
         try:
-            async with asyncio.timeout(max(remaining_ms - ANSWER_MARGIN_MS, 50) / 1000):
+            async with asyncio.timeout_at(due):
+                event = await self._placed(event)
                 match event.kind:
                     case "session.start":
-                        return await self._session_start(event)
+                        return event, await self._session_start(event, due)
                     case "prompt.submit":
-                        return await self._prompt(event, remaining_ms)
+                        return event, await self._prompt(event, due)
                     case "subagent.start":
-                        return await self._subagent_start(event)
+                        return event, await self._subagent_start(event)
                     case "tool.before":
-                        return self._tool_before(event)
+                        return event, self._tool_before(event)
                     case _:
-                        return Answer(reason=event.reason or "noted")
+                        return event, Answer(reason=event.reason or "noted")
         except TimeoutError:
-            self.misses.add(event.client_type, event.kind, "timeout")
-            return Answer(reason="timeout")
+            return event, Answer(reason="timeout", missed="timeout")
         except LoreError as error:
-            self.misses.add(event.client_type, event.kind, error.code)
-            return Answer(reason=error.code)
+            return event, Answer(reason=error.code, missed=error.code)
         except Exception as error:  # noqa: BLE001  a defect of ours must not reach the user's prompt
-            self.misses.add(event.client_type, event.kind, f"defect_{type(error).__name__}")
-            return Answer(reason=f"defect: {type(error).__name__}: {error}")
+            name = type(error).__name__
+            return event, Answer(reason=f"defect: {name}: {error}", missed=f"defect_{name}")
 
     # --- session start ---
 
-    async def _session_start(self, event: HookEvent) -> Answer:
+    async def _session_start(self, event: HookEvent, due: float) -> Answer:
         runtime = runtime_of(event.client_type)
         session = self._session(event)
         if session is None:
-            return Answer(text=await self._boot_text(event, runtime), tells_misses=True)
+            return await self._boot(event, runtime, due, await self.backend.boot(event.client_type))
         if event.source not in KEEPS_CONTEXT and event.source != "ask":
             session.begin_epoch()
         elif session.boot is not None and (event.source == "ask" or not runtime.keeps_transcript):
@@ -133,33 +160,37 @@ class Dispatcher:
         key = _boot_key(data)
         if event.source in KEEPS_CONTEXT and session.boot is not None and session.boot_key == key:
             return Answer(reason="unchanged", epoch=session.epoch)
-        session.boot = await self._boot_text(event, runtime, data)
-        session.boot_key = key
+        answer = await self._boot(event, runtime, due, data)
+        session.boot, session.boot_key, answer.epoch = answer.text, key, session.epoch
         self._keep(session)
-        return Answer(text=session.boot, epoch=session.epoch, tells_misses=True)
+        return answer
 
-    async def _boot_text(self, event: HookEvent, runtime: Runtime, data: BootData | None = None) -> str:
-        data = data or await self.backend.boot(event.client_type)
-        startup = await self._startup_recall(event, runtime)
+    async def _boot(self, event: HookEvent, runtime: Runtime, due: float, data: BootData) -> Answer:
+        """The boot block. Standing rules do not wait for a recall that is slow: then it begins without one."""
+        startup: list[str] = []
+        missed = ""
+        try:
+            async with asyncio.timeout_at(due - _NOTE_MARGIN):
+                await self._startup_recall(event, runtime, startup)
+        except TimeoutError:
+            missed = "slow_recall"
+        except LoreError:
+            pass  # what is wrong with the memory stands in the notice, or was found by `boot` already
         notices = (data.notice, self.misses.notice(event.client_type, self.language))
-        return render_boot(
-            replace(data, startup=startup, notice=" ".join(filter(None, notices))),
+        text = render_boot(
+            replace(data, startup=tuple(startup), notice=" ".join(filter(None, notices))),
             client_type=event.client_type,
             language=self.language,
             budget=runtime.boot_budget,
         )
+        return Answer(text=text, missed=missed, tells_misses=True)
 
-    async def _startup_recall(self, event: HookEvent, runtime: Runtime) -> tuple[str, ...]:
-        """One block for each of runtime, folder and repository that recalls something; a memory is named once."""
-        _, repository = _place(event)
-        project = project_key(repository) if repository else None
-        found: list[str] = []
+    async def _startup_recall(self, event: HookEvent, runtime: Runtime, found: list[str]) -> None:
+        """Add one block for each of runtime, folder and repository that recalls something; a memory is named once."""
+        project = project_key(event.repository) if event.repository else None
         named: set[str] = set()
         for text in startup_queries(event):
-            try:
-                recalled = await self._recall(event, RecallQuery(text, project))
-            except (LoreError, TimeoutError):
-                break
+            recalled = await self._recall(event, RecallQuery(text, project))
             shown = [candidate for candidate in recalled.result.shown if candidate.uri not in named]
             named.update(candidate.uri for candidate in shown)
             if shown:
@@ -168,13 +199,12 @@ class Dispatcher:
                         shown,
                         recalled,
                         runtime,
-                        session_id=event.session_id,
+                        session_id=_named(event),
                         phase="startup",
                         language=self.language,
                     )
                 )
                 self._note_shown(event, recalled, shown)
-        return tuple(found)
 
     async def _subagent_start(self, event: HookEvent) -> Answer:
         if not self.machine["hooks.subagent_boot"]:
@@ -188,41 +218,41 @@ class Dispatcher:
 
     # --- prompt ---
 
-    async def _prompt(self, event: HookEvent, remaining_ms: float) -> Answer:
+    async def _prompt(self, event: HookEvent, due: float) -> Answer:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
         session = self._session(event)
+        epoch = session.epoch if session else None
         settings = await self.backend.settings()
-        limit_ms = min(settings["recall.safety.timeout_ms"], max(remaining_ms - ANSWER_MARGIN_MS, 50))
-        asked = self._asked(session, settings)
+        asked = self._asked(event, session, settings)
+        by = min(began + settings["recall.safety.timeout_ms"] / 1000, due - _NOTE_MARGIN)
         try:
-            async with asyncio.timeout(limit_ms / 1000):
-                recalled = await self._recall(event, asked.query(mask(event.prompt), settings))
+            async with asyncio.timeout_at(by):
+                recalled = await self._recall(event, asked.query(event.prompt, settings))
             if recalled.result.timed_out_ms is not None:
                 raise TimeoutError  # noqa: TRY301  (a server's own limit was shorter: the user is told the same)
         except TimeoutError:
-            self.misses.add(event.client_type, event.kind, "slow_recall")
-            note = blocks.render_recall(
-                (), session_id=None, query_id=None, timed_out_ms=round(limit_ms), language=self.language
-            )
-            return Answer(text=note, reason="slow_recall", epoch=session.epoch if session else None)
-        block = prompt_block(recalled, asked, settings, runtime_of(event.client_type), event.session_id)
+            waited = round((loop.time() - began) * 1000)
+            note = blocks.render_recall((), session_id=None, query_id=None, timed_out_ms=waited, language=self.language)
+            return Answer(text=note, reason="slow_recall", missed="slow_recall", epoch=epoch)
+        block = prompt_block(recalled, asked, settings, runtime_of(event.client_type), _named(event))
         if block.shown:
             self._note_shown(event, recalled, block.shown)
         return Answer(
-            text=block.text,
+            text=block.text or (SELF_TEST_TEXT if event.session_id == SELF_TEST else ""),
             reason="" if block.shown else "no_match",
             recalled=recalled,
             candidates=block.candidates,
             asked=asked,
-            epoch=session.epoch if session else None,
+            epoch=epoch,
         )
 
-    def _asked(self, session: Session | None, settings: Mapping[str, Any]) -> Asked:
-        if session is None:
-            return Asked(language=self.language)
-        once = settings["recall.display.repeat"] == "once"
+    def _asked(self, event: HookEvent, session: Session | None, settings: Mapping[str, Any]) -> Asked:
+        project = (session.project if session else None) or event.repository or event.folder
+        once = session is not None and settings["recall.display.repeat"] == "once"
         return Asked(
-            project=project_key(session.project) if session.project else None,
-            shown_before=tuple(sorted(session.shown_in_epoch)) if once else (),
+            project=project_key(project) if project else None,
+            shown_before=tuple(sorted(session.shown_in_epoch)) if session and once else (),
             language=self.language,
         )
 
@@ -235,27 +265,34 @@ class Dispatcher:
         """Fill in the ids of a recalled address that the model left out."""
         adapter = adapter_for(event.client_type)
         session = self._session(event)
-        uri = event.tool_input.get("uri")
-        if adapter is None or session is None or not isinstance(uri, str):
-            return Answer(reason="not_ours", raw=b"")
+        if adapter is None or session is None:
+            return Answer(reason="not_ours")
         if event.tool_input.get("session_id") and event.tool_input.get("query_id"):
-            return Answer(reason="ids_passed", raw=b"")
-        ids = session.ids_for(uri)
-        if ids is None:
-            return Answer(reason="not_recalled", raw=b"")
-        filled = {**event.tool_input, "session_id": ids.session_id, "query_id": ids.query_id}
-        return Answer(reason="ids_filled", raw=adapter.render_tool_input(event, filled))
+            return Answer(reason="ids_passed")
+        filled = fill_ids(event.tool_input, session.ids_for)
+        if filled is None:
+            return Answer(reason="not_recalled")
+        return Answer(reason="ids_filled", raw=adapter.render_tool_input(event, filled[0]))
 
     # --- ledger and record ---
 
+    async def _placed(self, event: HookEvent) -> HookEvent:
+        """The event with the names of its folder and repository. The disk is asked aside: a dead one must hold up nobody."""
+        if event.kind not in ("session.start", "prompt.submit") or event.folder or event.repository or not event.cwd:
+            return event
+        looking = asyncio.get_running_loop().run_in_executor(self._lookers, repository_of, event.cwd)
+        try:
+            folder, repository = await asyncio.wait_for(looking, _PLACE_SECONDS)
+        except TimeoutError:
+            folder, repository = PurePath(event.cwd).name or None, None
+        return replace(event, folder=folder, repository=repository)
+
     def _session(self, event: HookEvent) -> Session | None:
         """The ledger's session, with the project it works in; None when the host named no session."""
-        if event.session_id is None:
+        if _named(event) is None or event.session_id is None:
             return None
         session = self.ledger.session(event.client_type, event.session_id)
-        folder, repository = _place(event)
-        if folder or repository:
-            session.project = repository or folder
+        session.project = event.repository or event.folder or session.project
         return session
 
     def _note_shown(self, event: HookEvent, recalled: Recalled, shown: Sequence[Candidate]) -> None:
@@ -279,8 +316,10 @@ class Dispatcher:
                 query_id=recalled.query_id if recalled else None,
                 reason=answer.reason,
                 ms=round(ms, 3),
-                input=_input(event),
-                recall=_recall_record(self.backend.name, self.release, recalled, answer) if recalled else None,
+                input=input_record(event),
+                recall=recall_record(self.backend.name, self.release, recalled, answer.asked, answer.candidates)
+                if recalled
+                else None,
                 output=output,
             )
         )
@@ -289,50 +328,23 @@ class Dispatcher:
 def startup_queries(event: HookEvent) -> list[str]:
     """What startup recall asks for: the runtime, the folder, the repository; what is the same but for case, once."""
     found: dict[str, str] = {}
-    for name in filter(None, (runtime_of(event.client_type).label, *_place(event))):
+    for name in filter(None, (runtime_of(event.client_type).label, event.folder, event.repository)):
         found.setdefault(name.casefold(), name)
     return list(found.values())
 
 
-def _place(event: HookEvent) -> tuple[str | None, str | None]:
-    """Names of the folder and of the repository that a session works in."""
-    if event.folder or event.repository:
-        return event.folder, event.repository
-    return repository_of(event.cwd)
+def _named(event: HookEvent) -> str | None:
+    """The session as blocks and ledger know it: a rehearsal is none."""
+    return None if event.session_id in REHEARSALS else event.session_id
+
+
+def _seconds_for(remaining_ms: float) -> float:
+    """How long an answer may take when the caller has so much left. Callers may write anything into that header."""
+    left = remaining_ms if math.isfinite(remaining_ms) else 0
+    return min(max(left - ANSWER_MARGIN_MS, _LEAST_MS), _MOST_MS) / 1000
 
 
 def _boot_key(data: BootData) -> str:
     """What makes a boot block worth sending again to a session that still has the last one: its rules, not its news."""
     parts = [data.guidance, data.preamble, *(f"{node.uri}\n{node.content}" for node in data.nodes)]
     return sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _input(event: HookEvent) -> dict[str, Any]:
-    """The facts of an event that replay needs; what the host sent beyond them is not kept."""
-    facts = {
-        "native_event": event.native_event,
-        "source": event.source,
-        "prompt": event.prompt,
-        "cwd": event.cwd,
-        "agent_id": event.agent_id,
-        "turn_id": event.turn_id,
-        "tool_name": event.tool_name,
-        "tool_input": dict(event.tool_input),
-    }
-    return {name: value for name, value in facts.items() if value}
-
-
-def _recall_record(backend: str, release: str, recalled: Recalled, answer: Answer) -> dict[str, Any]:
-    """What makes a recall repeatable, and what came out of it."""
-    return {
-        "backend": backend,
-        "release": release,
-        "query": recalled.result.query,
-        "truncated_at": recalled.result.truncated_at,
-        "at": recalled.at,
-        "memory_seq": recalled.memory_seq,
-        "settings": dict(recalled.settings),
-        "asked": asdict(answer.asked),
-        "candidates": [candidate_record(candidate) for candidate in answer.candidates],
-        "meta": recalled.result.meta,
-    }

@@ -10,8 +10,11 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+_TOLD = "told"
+"""Reason of a line that is no miss: up to here a session was told. It stands in the log, since the service comes and goes."""
 _MOST_BYTES = 256_000
 _FIELDS = 4
+_DAY_SECONDS = 86_400
 _REASONS = {
     "en": {"timeout": "the service was too slow", "slow_recall": "recall was too slow", "no_service": "no service is set up",
            "start_failed": "the service did not start", "breaker": "the service failed repeatedly",
@@ -41,7 +44,6 @@ class Misses:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._seen_ms: dict[str, int] = {}
 
     def add(self, client_type: str, event: str, reason: str) -> None:
         """Append one line; a folder that refuses costs the line, nothing else."""
@@ -50,6 +52,9 @@ class Misses:
 
     def read(self) -> list[Miss]:
         """All misses, oldest first; lines that are none are passed over."""
+        return [miss for miss in self._lines() if miss.reason != _TOLD]
+
+    def _lines(self) -> list[Miss]:
         try:
             lines = self.path.read_text(encoding="utf-8", errors="replace").splitlines()
         except OSError:
@@ -63,8 +68,7 @@ class Misses:
 
     def notice(self, client_type: str, language: str) -> str:
         """One line on what this runtime missed since its last session start; empty for nothing."""
-        since = self._seen_ms.get(client_type, int((time.time() - 86_400) * 1000))
-        missed = [miss for miss in self.read() if miss.client_type == client_type and miss.at_ms > since]
+        missed = self._untold(client_type)
         if not missed:
             return ""
         last = missed[-1].reason
@@ -76,7 +80,20 @@ class Misses:
 
     def seen(self, client_type: str) -> None:
         """Note that a session was told."""
-        self._seen_ms[client_type] = int(time.time() * 1000)
+        if self._untold(client_type):
+            self.add(client_type, "session.start", _TOLD)
+
+    def _untold(self, client_type: str) -> list[Miss]:
+        """Misses of the last day that no session of this runtime was told of."""
+        since = (time.time() - _DAY_SECONDS) * 1000
+        missed: list[Miss] = []
+        for line in self._lines():
+            if line.client_type == client_type and line.at_ms > since:
+                if line.reason == _TOLD:
+                    missed.clear()
+                else:
+                    missed.append(line)
+        return missed
 
     def cut(self) -> None:
         """Keep the newer half of a file that has grown."""

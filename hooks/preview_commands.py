@@ -12,7 +12,7 @@ from lorehooks.clients.node_commands import CLI, secret_option, tell_write
 from lorehooks.clients.runtimes import RUNTIMES
 from lorehooks.clients.text_input import edited
 from lorehooks.core.blocks import render_recall
-from lorehooks.core.model import CLIENT_TYPES, NodePatch, Origin, RecallQuery
+from lorehooks.core.model import CLIENT_TYPES, REHEARSAL, NodePatch, Origin, RecallQuery
 from lorehooks.core.repository import project_key, repository_of
 from lorehooks.core.settings import Settings
 
@@ -57,7 +57,7 @@ def recall(invocation: Invocation, prompt: str, *, project: str | None, client_t
 
     repository = project or repository_of(str(Path.cwd()))[1]
     query = RecallQuery(prompt, project_key(repository) or None if repository else None)
-    recalled = invocation.ask(lambda client: client.recall(query, Origin(CLI.source, client_type)))
+    recalled = invocation.ask(lambda client: client.recall(query, Origin(CLI.source, client_type, REHEARSAL)))
     result = recalled.result
     block = render_recall(
         result.shown,
@@ -96,7 +96,6 @@ def _edit(invocation: Invocation, uri: str, *, allow_secret: bool) -> None:
 def _rehearsed_start(invocation: Invocation, client_type: str) -> str:
     """A session start as the runtime would ask for it, through the same service, and kept out of its records."""
     from lorehooks.hooks import service
-    from lorehooks.hooks.dispatch import REHEARSAL
     from lorehooks.hooks.localhttp import local_answer
     from lorehooks.hooks.replay import sent_text
 

@@ -16,6 +16,7 @@ import uvicorn
 from lorehooks.core.home import Home
 from lorehooks.hooks import lease, serviceinfo
 from lorehooks.hooks.claim import BACKLOG, Claim
+from lorehooks.hooks.guard import LOCAL, Reach
 
 LAST_RESORT = 4
 """Seconds after which an ending that hangs is cut short."""
@@ -49,11 +50,11 @@ class Server(uvicorn.Server):
         yield
 
 
-def serve_until_ended(claim: Claim, *, idle_after: float | None) -> None:
+def serve_until_ended(claim: Claim, *, idle_after: float | None, reach: Reach = LOCAL) -> None:
     """Load the app and serve until the end. `idle_after`: seconds without use, None for never."""
     from lorehooks.hooks.app import create_app
 
-    app = create_app(claim.home)
+    app = create_app(claim.home, reach)
     server = Server(
         uvicorn.Config(
             app,

@@ -9,9 +9,12 @@ from typing import Any
 from lorehooks.clients.backend import Recalled
 from lorehooks.clients.runtimes import Runtime
 from lorehooks.core import blocks
+from lorehooks.core.budget import clip
+from lorehooks.core.escape import visible
 from lorehooks.core.model import Candidate, RecallQuery
 
 MOST_DISPLAYED = 20
+_GAP = "\n\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +60,11 @@ def prompt_block(
         language=asked.language,
     )
     candidates = _within_budget(candidates, block)
-    preamble = settings["lifecycle.prompt_recall.preamble"]
-    return PromptBlock(f"{preamble}\n\n{block}" if block and preamble else block, candidates)
+    room = runtime.boot_budget.less(
+        block, _GAP
+    )  # a person's own text may be of any length, and the host's cap is for both
+    preamble = clip(visible(settings["lifecycle.prompt_recall.preamble"]).strip(), room)
+    return PromptBlock(f"{preamble}{_GAP}{block}" if block and preamble else block, candidates)
 
 
 def recall_block(

@@ -8,9 +8,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
+from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
-from lorehooks.clients.adapters import HookEvent, adapter_for
+from lorehooks.clients.adapters import HookEvent, any_adapter
 from lorehooks.clients.backend import Backend
 from lorehooks.clients.runtimes import RUNTIMES
 from lorehooks.core.boot import render_boot
@@ -23,6 +26,9 @@ from lorehooks.hooks.mcp_server import ready_answers
 
 _PAUSE_SECONDS = 0.05
 """Several writes in a row are answered by one pass."""
+_END_SECONDS = 1.0
+"""What a last pass may take when the service ends: a server that does not answer must not hold it up."""
+logger = logging.getLogger(__name__)
 
 
 class ReadyFiles:
@@ -45,41 +51,65 @@ class ReadyFiles:
 
     async def close(self) -> None:
         if self._task is not None:
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+            with contextlib.suppress(asyncio.CancelledError, TimeoutError):
+                await asyncio.wait_for(self._task, _END_SECONDS)
+
+    def boot_bytes(self, client_type: str) -> bytes:
+        """What a runtime's session start gets when nothing better can be had; empty when there is no file."""
+        try:
+            return (self.home.boot / client_type).read_bytes() if client_type in RUNTIMES else b""
+        except OSError:
+            return b""
+
+    async def stale(self) -> list[str]:
+        """Names of files that are missing or say something else than memory does now, as far as memory answers."""
+        files = await self._expected()
+        return await asyncio.to_thread(
+            lambda: [str(path.relative_to(self.home.root)) for path, wanted in files.items() if _differs(path, wanted)]
+        )
 
     async def _soon(self) -> None:
         while True:
             self._again = False
             await asyncio.sleep(_PAUSE_SECONDS)
-            with contextlib.suppress(OSError, LoreError):
-                await self._write()
+            try:
+                files = await self._expected()
+                await asyncio.to_thread(self._put, files)
+            except (OSError, LoreError) as error:
+                logger.warning("ready files not written: %s", error)
             if not self._again:
                 return
 
-    async def _write(self) -> None:
+    async def _expected(self) -> dict[Path, bytes]:
+        """Each file with what it should say. A runtime whose boot the memory does not give now is left out."""
         limits = f"{self.machine['hooks.prompt_timeout_ms']} {self.machine['hooks.start_timeout_ms']}\n"
         files = {self.home.run / "limits": limits.encode()}
         guidance = await self.backend.guidance()
-        for client_type, runtime in RUNTIMES.items():
-            adapter = adapter_for(client_type)
-            if adapter is None:
-                continue
+        for client_type in (*RUNTIMES, *GENERIC_CLIENTS):
             files[self.home.tools / f"{client_type}.json"] = _json(ready_answers(client_type, guidance))
+        for client_type, runtime in RUNTIMES.items():
             try:
                 data = replace(await self.backend.boot(client_type), notice="")
             except LoreError:
                 continue  # a server that does not answer: the file of last time stays
             text = render_boot(data, client_type=client_type, language=self.language, budget=runtime.boot_budget)
             event = HookEvent("session.start", client_type, native_event="SessionStart")
-            files[self.home.boot / client_type] = adapter.render(event, text)
-        for client_type in GENERIC_CLIENTS:
-            files[self.home.tools / f"{client_type}.json"] = _json(ready_answers(client_type, guidance))
+            files[self.home.boot / client_type] = any_adapter(client_type).render(event, text)
+        return files
+
+    def _put(self, files: Mapping[Path, bytes]) -> None:
         for folder in (self.home.boot, self.home.tools):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for path, wanted in files.items():
-            if not path.exists() or path.read_bytes() != wanted:
+            if _differs(path, wanted):
                 write_whole(path, wanted)
+
+
+def _differs(path: Path, wanted: bytes) -> bool:
+    try:
+        return path.read_bytes() != wanted
+    except OSError:
+        return True
 
 
 def _json(value: object) -> bytes:

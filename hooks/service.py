@@ -12,7 +12,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -78,11 +78,13 @@ def serve(
     port: int = DEFAULT_PORT,
     host: str = "127.0.0.1",
     *,
+    names: Sequence[str] = (),
     on_ready: Callable[[ServiceInfo], None] = lambda _: None,
 ) -> None:
     """`lore serve`: the service in the foreground, with a fixed port and the token in `H/token`, until a signal ends it.
 
-    A background service of this home is asked to end first. Raises ConflictError when the port is taken or another
+    `names` are further host names that clients reach it by, such as that of a proxy before it. A background service of
+    this home is asked to end first. Raises ConflictError when the port is taken or another
     `lore serve` holds the home.
     """
     home = Home(home.root.absolute())
@@ -96,10 +98,10 @@ def serve(
         stop(home)
         with claim.claimed(home, port=port, host=host, token=token) as claimed:
             if claimed is not None:
-                from lorehooks.hooks import process
+                from lorehooks.hooks import guard, process
 
                 on_ready(claimed.info)
-                process.serve_until_ended(claimed, idle_after=None)
+                process.serve_until_ended(claimed, idle_after=None, reach=guard.reach_of(host, names))
                 return
     raise ConflictError("Agents start the background service again and again", hint="run lore serve once more")
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import asdict
 
 from pydantic import Field
 
 from lorehooks.clients.backend import Recalled
 from lorehooks.core.clock import to_iso
-from lorehooks.core.model import Origin, RecallQuery, RecallResult
+from lorehooks.core.model import REHEARSALS, Origin, RecallQuery, RecallResult
 from lorehooks.core.repository import project_key
-from lorehooks.core.runs import Run, candidate_record
-from lorehooks.core.secrets import mask, strip_private
+from lorehooks.core.runs import Run
+from lorehooks.core.secrets import masked_prompt
 from lorehooks.hooks.api.fields import Count
 from lorehooks.hooks.api.operation import Answer, Body, Call, Operation, operation
 from lorehooks.hooks.api.recallform import RecallAnswer, Wanted, recall_answer
 from lorehooks.hooks.promptblock import Asked
+from lorehooks.hooks.runrecord import recall_record
 from lorehooks.hooks.serviceinfo import installed_version
 
 operations: list[Operation] = []
@@ -70,7 +70,7 @@ async def recall_as_asked(call: Call, body: RecallBody, *, log: bool) -> RecallA
     began = time.perf_counter()
     origin = call.origin(body.session_id)
     query = RecallQuery(
-        text=mask(strip_private(body.query)),
+        text=masked_prompt(body.query),
         project=project_key(body.project) or None if body.project else None,
         domain=(body.domain or "").strip().lower() or None,
         limit=min(body.limit or LIMIT, _MAX_LIMIT),
@@ -80,7 +80,7 @@ async def recall_as_asked(call: Call, body: RecallBody, *, log: bool) -> RecallA
         exclude_boot=body.exclude_boot_from_results,
     )
     recalled = await _recall_in_time(call, query, origin)
-    if log and query.text.strip() and recalled.query_id:
+    if log and query.text.strip() and recalled.query_id and origin.session_id not in REHEARSALS:
         _record(call, origin, query, recalled, (time.perf_counter() - began) * 1000)
     precision = min(body.score_precision or _PRECISION, _MAX_PRECISION)
     return recall_answer(call, recalled, Wanted(body.query, precision, hides_boot=query.exclude_boot))
@@ -120,17 +120,12 @@ def _record(call: Call, origin: Origin, query: RecallQuery, recalled: Recalled, 
             reason="" if recalled.result.shown else "no_match",
             ms=round(ms, 3),
             input={"prompt": query.text},
-            recall={
-                "backend": call.parts.backend.name,
-                "release": installed_version(),
-                "query": recalled.result.query,
-                "truncated_at": recalled.result.truncated_at,
-                "at": recalled.at,
-                "memory_seq": recalled.memory_seq,
-                "settings": dict(recalled.settings),
-                "asked": asdict(Asked(query.project, language=call.parts.language)),
-                "candidates": [candidate_record(candidate) for candidate in recalled.result.candidates],
-                "meta": recalled.result.meta,
-            },
+            recall=recall_record(
+                call.parts.backend.name,
+                installed_version(),
+                recalled,
+                Asked(query.project, language=call.parts.language),
+                recalled.result.candidates,
+            ),
         )
     )

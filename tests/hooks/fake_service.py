@@ -64,7 +64,7 @@ async def health(request: Request) -> Response:
     return JSONResponse({"status": "ok"})
 
 
-def create_app(home: Home) -> Starlette:
+def create_app(home: Home, reach: object = None) -> Starlette:
     app = Starlette(
         routes=[
             Route("/hooks/v1/alive", alive, methods=["POST"]),
