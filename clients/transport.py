@@ -19,6 +19,7 @@ from http.cookiejar import CookieJar, DefaultCookiePolicy
 from pathlib import Path
 from typing import Any
 
+import certifi
 import httpx
 
 from lorehooks.clients.endpoint import Endpoint
@@ -170,7 +171,7 @@ class Transport:
             transport=transport,
             headers=headers,
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
-            verify=True if endpoint.url.startswith("https://") else _trusts_nobody(),
+            verify=_trusted() if endpoint.url.startswith("https://") else _trusts_nobody(),
             trust_env=not endpoint.is_local,
             follow_redirects=False,
             timeout=None,  # noqa: S113  (`call` holds the whole exchange to one deadline)
@@ -251,6 +252,14 @@ def _plain(text: str) -> str:
 
 def _perhaps_arrived(repeatable: bool) -> str:
     return "" if repeatable else "; the change may have arrived, so look before you repeat it"
+
+
+def _trusted() -> ssl.SSLContext:
+    """The authorities of this machine and those of certifi; only those of SSL_CERT_FILE or SSL_CERT_DIR where set."""
+    context = ssl.create_default_context()  # reads the two variables itself
+    if not (os.environ.get("SSL_CERT_FILE") or os.environ.get("SSL_CERT_DIR")):
+        context.load_verify_locations(certifi.where())
+    return context
 
 
 def _trusts_nobody() -> ssl.SSLContext:
