@@ -39,6 +39,7 @@ MENU: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "node": ("lorehooks.clients.node_commands:node", "Create, read, change, find and restore memories."),
         "boot": ("lorehooks.hooks.preview_commands:boot", "Print what a session starts with, or edit its rules."),
         "recall": ("lorehooks.hooks.preview_commands:recall", "Print the block that a prompt would get."),
+        "forget": ("lorehooks.clients.forget_command:forget", "Purge memories for good."),
         "pending": (
             "lorehooks.clients.memory_commands:pending",
             "Writes of agents to your rules, which wait for a yes.",

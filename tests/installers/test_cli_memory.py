@@ -296,6 +296,21 @@ def test_an_agents_write_to_a_standing_rule_waits_and_is_decided(home, done, lor
     assert lore("pending", "accept", "987654")[0] == cli.NOT_FOUND
 
 
+def test_forgetting_wants_a_typed_word_and_leaves_no_byte(home, done, lore):
+    done("node", "create", "core://private", "The maiden name is Quizzlewort.")
+    done("node", "update", "core://private", "Nothing here.")
+    assert done("forget", "--matching", "Quizzlewort", "--dry-run")["plan"]["earlier"] == ["core://private"]
+    code, out, err = lore("forget", "--matching", "Quizzlewort")
+    assert code == cli.FAILED
+    assert "core://private" in out
+    assert "--confirm forget" in err
+    assert done("forget", "--matching", "Quizzlewort", "--confirm", "forget")["success"] is True
+    assert lore("forget", "--matching", "Quizzlewort", "--dry-run")[0] == cli.NOT_FOUND
+    assert done("verify")["ok"] is True
+    assert not any(b"Quizzlewort" in path.read_bytes() for path in home.root.rglob("*") if path.is_file())
+    assert lore("forget")[0] == cli.USAGE
+
+
 def test_a_sound_memory_verifies_and_rebuilds_to_the_same(done, lore):
     before = done("node", "ls", "-r")
     assert done("verify")["ok"] is True
