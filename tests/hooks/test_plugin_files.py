@@ -67,7 +67,7 @@ def test_the_service_gets_the_same_environment_from_plugins_as_from_hooks() -> N
 
 
 @needs_node
-@pytest.mark.parametrize("name", ["transport"])
+@pytest.mark.parametrize("name", ["transport", "plugins"])
 def test_under_node(name: str) -> None:
     """Runs `js/NAME.test.mjs`; its report is the failure's text."""
     assert NODE is not None

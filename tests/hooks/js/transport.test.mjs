@@ -1,64 +1,14 @@
 // The transport against services that behave in every bad way, over real sockets in homes of the test's own.
 import assert from "node:assert/strict"
 import fs from "node:fs"
-import net from "node:net"
-import os from "node:os"
 import path from "node:path"
 import test from "node:test"
 import { loreSessions, loreTransport } from "../../../hooks/js/transport.mjs"
+import { OK, answering, home as bareHome, timed, whole } from "./home.mjs"
 
-const OK = '{"systemContext":"→ 김 🟡"}'
-const whole = (body, status = "200 OK") =>
-  `HTTP/1.1 ${status}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
-
-// A home with limits of 300 ms, and a service on its socket that does with each connection what `serve` says.
-async function home(t, serve, { folder = "", limits = "300 300", tcp = false } = {}) {
-  const root = fs.mkdtempSync(path.join(os.tmpdir(), `zoë 김 ${folder}`))
-  const run = path.join(root, "run")
-  fs.mkdirSync(path.join(root, "bin", "tools"), { recursive: true })
-  fs.mkdirSync(run, { mode: 0o700 })
-  if (limits) fs.writeFileSync(path.join(run, "limits"), limits)
-  const requests = []
-  if (serve) {
-    const sockets = new Set()
-    const server = net.createServer((socket) => {
-      sockets.add(socket)
-      socket.on("error", () => {})
-      let text = ""
-      socket.on("data", (part) => {
-        text += part
-        const length = Number(/content-length: (\d+)/i.exec(text)?.[1])
-        const [head, body] = text.split("\r\n\r\n")
-        if (body === undefined || Buffer.byteLength(body) < length) return
-        requests.push({ head, body: body && JSON.parse(body) })
-        text = ""
-        serve(socket, requests.length)
-      })
-    })
-    await new Promise((done) => server.listen(tcp ? { host: "127.0.0.1", port: 0 } : path.join(run, "service.sock"), done))
-    if (tcp) fs.writeFileSync(path.join(run, "service.json"), JSON.stringify({ port: server.address().port, token: "secret" }))
-    t.after(() => {
-      server.close()
-      for (const socket of sockets) socket.destroy()
-    })
-  }
-  t.after(() => fs.rmSync(root, { recursive: true, force: true }))
-  const misses = () => {
-    try {
-      return fs.readFileSync(path.join(run, "misses.log"), "utf8").trim().split("\n").map((line) => line.split(" ").slice(2).join(" "))
-    } catch {
-      return []
-    }
-  }
-  return { root, run, requests, misses, lore: loreTransport("opencode", root) }
-}
-
-const answering = (body) => (socket) => socket.end(whole(body))
-
-async function timed(promise) {
-  const began = performance.now()
-  const value = await promise
-  return { value, ms: performance.now() - began }
+async function home(...args) {
+  const made = await bareHome(...args)
+  return { ...made, lore: loreTransport("opencode", made.root) }
 }
 
 test("passes the event on and gives the answer back whole", async (t) => {
