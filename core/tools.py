@@ -54,7 +54,8 @@ class Tool:
         reads = self.effect == "reads"
         hints = {"title": self.title, "readOnlyHint": reads, "openWorldHint": False}
         if not reads:
-            hints |= {"destructiveHint": self.effect == "destroys", "idempotentHint": self.effect == "changes"}
+            # None says that it destroys nothing: Codex would then write without asking the user (seen with 0.171).
+            hints |= {"destructiveHint": True, "idempotentHint": self.effect == "changes"}
         definition: dict[str, Any] = {
             "name": self.name,
             "title": self.title,
