@@ -21,6 +21,7 @@ from lorehooks.installers.edits import Append, Delete, Edit, Put
 from lorehooks.installers.edits import Path as Way
 from lorehooks.installers.hookfile import own_hooks
 from lorehooks.installers.jsondata import look_up
+from lorehooks.installers.jsonedit import snippet
 from lorehooks.installers.jsontext import Plain, parse
 from lorehooks.installers.plan import (
     Context,
@@ -74,16 +75,20 @@ class ClaudeCode:
         return Detection(program, folder(context), version, problem)
 
     def plan(self, context: Context) -> Plan:
-        settings = _read(settings_file(context))
-        _refuse_others(context, settings)
         market = marketplace(context.home)
         stored = Put(("extraKnownMarketplaces", MARKETPLACE), {"source": {"source": "directory", "path": str(market)}})
-        edits: list[Edit] = list(own_hooks(settings, context.home))
-        if not _registered(settings, context.home)[0]:  # a home that is gone: not to be brought back by uninstall
-            edits.append(Delete(stored.path, look_up(settings, stored.path)[1]))
-        edits += [stored, Put(("enabledPlugins", PLUGIN), True)]
+        edits: list[Edit] = [stored, Put(("enabledPlugins", PLUGIN), True)]
         if context.granted(ALLOW_READS.key):
             edits += [Append(("permissions", "allow"), TOOL.format(tool)) for tool in READING_TOOLS]
+        try:
+            settings = _read(settings_file(context))
+        except RefusedError as error:
+            error.snippet = snippet(edits)
+            raise
+        _refuse_others(context, settings)
+        if not _registered(settings, context.home)[0]:  # a home that is gone: not to be brought back by uninstall
+            edits.insert(0, Delete(stored.path, look_up(settings, stored.path)[1]))
+        edits = [*own_hooks(settings, context.home), *edits]
         notes = ["Claude Code gets its memory from the next session on."]
         if not context.granted(ALLOW_READS.key):
             notes.append(ALLOW_READS.without)

@@ -105,6 +105,9 @@ def uninstall(
 ) -> int:
     """Take agents' hooks and tools out again. The memory itself stays."""
     context = Context.from_environment()
+    purge_memory = purge_memory and not dry_run
+    if purge_memory:
+        _check_purge(invocation, context)
     if everything:
         runtimes = [name for name in INSTALLERS if name in {each.runtime for each in receipt.installed(context.home)}]
     if not runtimes and not everything:
@@ -116,8 +119,8 @@ def uninstall(
     if not dry_run and operations.finish_removal(context.home):
         notes.append("The service was ended; the memory stays.")
     code = _report(invocation, outcomes, notes)
-    if purge_memory and not dry_run and code == 0:
-        _purge(invocation, context)
+    if purge_memory and code == 0:
+        _purge(context)
     return code
 
 
@@ -250,20 +253,26 @@ def _diff(path: Path, old: bytes, new: bytes) -> str:
     return "\n".join(difflib.unified_diff(before, after, str(path), f"{path} (after)", lineterm="")) + "\n"
 
 
-def _purge(invocation: Invocation, context: Context) -> None:
-    """Delete the memory after its folder was typed. There is no flag for that: it cannot be undone."""
+def _check_purge(invocation: Invocation, context: Context) -> None:
+    """Raise LoreError, before anything is done, where there is no memory or nobody can type a word."""
     memory = operations.memory_of(context.home)
-    megabytes = memory.size / 1e6
     if not _is_interactive(invocation):
         raise LoreError(
-            f"The memory in {memory.folder} ({megabytes:.1f} MB) is deleted only on a typed word at a terminal",
-            hint=f"delete {memory.folder} yourself",
+            f"The memory in {memory.folder} ({memory.megabytes:.1f} MB) is deleted only on a typed word at a terminal",
+            hint=f"lore uninstall without --purge-memory, then delete {memory.folder} yourself",
             code="not_confirmed",
         )
-    output.note(f"This deletes every memory in {memory.folder} ({megabytes:.1f} MB) for good.", fg="red")
-    if click.prompt("Type the folder's full path to go on", err=True, default="", show_default=False) != str(
-        memory.folder
-    ):
+
+
+def _purge(context: Context) -> None:
+    """Delete the memory after its folder was typed. There is no flag for that: it cannot be undone."""
+    operations.check_unused(context.home)
+    memory = operations.memory_of(context.home)
+    output.note(f"This deletes every memory in {memory.folder} ({memory.megabytes:.1f} MB) for good.", fg="red")
+    typed = click.prompt("Type the folder's full path to go on", err=True, default="", show_default=False)
+    if typed != str(memory.folder):
         raise LoreError("That is not the folder, so the memory stays", code="not_confirmed")
-    operations.purge(memory)
-    output.say(f"Deleted {memory.folder}")
+    rest = operations.purge(memory)
+    output.say(f"Deleted the memory in {memory.folder}")
+    for path in rest:
+        output.say(f"  stays: {path}, which is not ours", fg="yellow")

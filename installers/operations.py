@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,6 +19,12 @@ from lorehooks.installers.receipt import Receipt
 
 Ask = Callable[[RuntimeInstaller, Context], Mapping[str, bool]]
 """Gets the user's word on an installer's questions; the receipt in the context holds what was said before."""
+
+OWN_FILES = (
+    "lore.db", "records.db", "config.toml", "credentials.toml", "queue.jsonl", "token", "lease.json", "README.txt", "defect.md",
+)  # fmt: skip
+OWN_NAMES = (*OWN_FILES, "bin", "run", "receipts", "plugins")
+"""All that a home of ours has at its top."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,26 +112,49 @@ class Memory:
     """What `--purge-memory` would delete."""
 
     folder: Path
+    entries: tuple[Path, ...]
+    """What of the folder is ours: it may be shared, with the public client's files among others."""
     size: int
     """Bytes."""
 
+    @property
+    def megabytes(self) -> float:
+        return self.size / 1e6
+
 
 def memory_of(home: Home) -> Memory:
-    """The folder and size of a home. Raises ConflictError while a runtime is installed, LoreError when it is no home of ours."""
-    if receipt.installed(home):
-        raise ConflictError("A runtime still uses this memory", hint="lore uninstall --all --purge-memory")
+    """The folder and size of a home. Raises LoreError when there is no memory in it."""
     if not home.database.is_file():
         raise LoreError(f"There is no memory in {home.root}", code="not_found")
-    return Memory(home.root, sum(path.lstat().st_size for path in _files_below(home.root)))
+    entries = tuple(path for path in sorted(home.root.iterdir()) if is_own_name(path.name))
+    inside = (file for entry in entries for file in (entry.rglob("*") if entry.is_dir() else (entry,)))
+    return Memory(home.root, entries, sum(file.lstat().st_size for file in inside))
 
 
-def purge(memory: Memory) -> None:
-    """Delete a memory for good. The caller has the user's word, typed."""
-    shutil.rmtree(memory.folder)
+def is_own_name(name: str) -> bool:
+    """Whether something at the top of a home is ours, a database's companions and half-written files included."""
+    return name in OWN_NAMES or name.lstrip(".").startswith(
+        tuple(f"{each}{sign}" for each in OWN_FILES for sign in "-.")
+    )
 
 
-def _files_below(folder: Path) -> Iterable[Path]:
-    return (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+def check_unused(home: Home) -> None:
+    """Raise ConflictError while a runtime is installed: its hooks would start an empty memory."""
+    if receipt.installed(home):
+        raise ConflictError("A runtime still uses this memory", hint="lore uninstall --all --purge-memory")
+
+
+def purge(memory: Memory) -> tuple[Path, ...]:
+    """Delete a memory for good; answers what is not ours and stays. The caller has the user's word, typed."""
+    for entry in memory.entries:
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()
+    rest = tuple(sorted(memory.folder.iterdir()))
+    if not rest:
+        memory.folder.rmdir()
+    return rest
 
 
 def _check_present(installer: RuntimeInstaller, context: Context) -> None:
