@@ -32,8 +32,8 @@ from lorehooks.core.secrets import masked_prompt
 from lorehooks.core.settings import Settings
 from lorehooks.core.tools import fill_ids
 from lorehooks.hooks.misses import Misses
-from lorehooks.hooks.promptblock import Asked, prompt_block, recall_block
-from lorehooks.hooks.runrecord import input_record, recall_record
+from lorehooks.hooks.promptblock import Asked, prompt_block, recall_block, within_budget
+from lorehooks.hooks.runrecord import STARTUP_RECALL, input_record, recall_record
 from lorehooks.hooks.serviceinfo import installed_version
 
 ANSWER_MARGIN_MS = 200
@@ -52,6 +52,17 @@ SELF_TEST_TEXT = "Lore self-test: recall answered, and no memory matched."
 """A self-test is told even that there is nothing to tell, since silence is also what a broken hook says."""
 
 
+@dataclass(frozen=True, slots=True)
+class StartupRecall:
+    """One question of a session start: what memory had, and the block for it, empty when nothing is shown."""
+
+    text: str
+    recalled: Recalled
+    asked: Asked
+    candidates: tuple[Candidate, ...]
+    block: str
+
+
 @dataclass(slots=True)
 class Answer:
     """What a hook gets, and what the record says about it."""
@@ -61,6 +72,7 @@ class Answer:
     """Why nothing was sent; empty when something was."""
     missed: str = ""
     """What the session should have had and did not get, in a word for `run/misses.log`."""
+    startup: Sequence[StartupRecall] = ()
     recalled: Recalled | None = None
     candidates: tuple[Candidate, ...] = ()
     asked: Asked = field(default_factory=Asked)
@@ -167,7 +179,7 @@ class Dispatcher:
 
     async def _boot(self, event: HookEvent, runtime: Runtime, due: float, data: BootData) -> Answer:
         """The boot block. Standing rules do not wait for a recall that is slow: then it begins without one."""
-        startup: list[str] = []
+        startup: list[StartupRecall] = []
         missed = ""
         try:
             async with asyncio.timeout_at(due - _NOTE_MARGIN):
@@ -178,32 +190,40 @@ class Dispatcher:
             pass  # what is wrong with the memory stands in the notice, or was found by `boot` already
         notices = (data.notice, self.misses.notice(event.client_type, self.language))
         text = render_boot(
-            replace(data, startup=tuple(startup), notice=" ".join(filter(None, notices))),
+            replace(
+                data,
+                startup=tuple(each.block for each in startup if each.block),
+                notice=" ".join(filter(None, notices)),
+            ),
             client_type=event.client_type,
             language=self.language,
             budget=runtime.boot_budget,
         )
-        return Answer(text=text, missed=missed, tells_misses=True)
+        return Answer(text=text, missed=missed, startup=startup, tells_misses=True)
 
-    async def _startup_recall(self, event: HookEvent, runtime: Runtime, found: list[str]) -> None:
-        """Add one block for each of runtime, folder and repository that recalls something; a memory is named once."""
-        project = project_key(event.repository) if event.repository else None
+    async def _startup_recall(self, event: HookEvent, runtime: Runtime, found: list[StartupRecall]) -> None:
+        """Add what memory has on runtime, folder and repository; a memory is named once."""
+        asked = Asked(project_key(event.repository) if event.repository else None, (), self.language)
         named: set[str] = set()
         for text in startup_queries(event):
-            recalled = await self._recall(event, RecallQuery(text, project))
-            shown = [candidate for candidate in recalled.result.shown if candidate.uri not in named]
-            named.update(candidate.uri for candidate in shown)
+            recalled = await self._recall(event, RecallQuery(text, asked.project))
+            candidates = tuple(
+                replace(one, withheld="repeat") if not one.withheld and one.uri in named else one
+                for one in recalled.result.candidates
+            )
+            block = recall_block(
+                [one for one in candidates if not one.withheld],
+                recalled,
+                runtime,
+                session_id=_named(event),
+                phase="startup",
+                language=self.language,
+            )
+            candidates = within_budget(candidates, block)
+            found.append(StartupRecall(text, recalled, asked, candidates, block))
+            shown = [one for one in candidates if not one.withheld]
+            named.update(one.uri for one in shown)
             if shown:
-                found.append(
-                    recall_block(
-                        shown,
-                        recalled,
-                        runtime,
-                        session_id=_named(event),
-                        phase="startup",
-                        language=self.language,
-                    )
-                )
                 self._note_shown(event, recalled, shown)
 
     async def _subagent_start(self, event: HookEvent) -> Answer:
@@ -305,24 +325,36 @@ class Dispatcher:
         self.ledger.keep(session, to_iso(self.recorder.clock()))
 
     def _record(self, event: HookEvent, answer: Answer, output: bytes, ms: float) -> None:
-        recalled = answer.recalled
-        self.recorder.add(
-            Run(
-                at=to_iso(self.recorder.clock()),
-                client_type=event.client_type,
-                event=event.kind,
-                session_id=event.session_id,
-                epoch=answer.epoch,
-                query_id=recalled.query_id if recalled else None,
-                reason=answer.reason,
-                ms=round(ms, 3),
-                input=input_record(event),
-                recall=recall_record(self.backend.name, self.release, recalled, answer.asked, answer.candidates)
-                if recalled
-                else None,
-                output=output,
-            )
+        recalled, at = answer.recalled, to_iso(self.recorder.clock())
+        run = Run(
+            at=at,
+            client_type=event.client_type,
+            event=event.kind,
+            session_id=event.session_id,
+            epoch=answer.epoch,
+            query_id=recalled.query_id if recalled else None,
+            reason=answer.reason,
+            ms=round(ms, 3),
+            input=input_record(event),
+            recall=recall_record(self.backend.name, self.release, recalled, answer.asked, answer.candidates)
+            if recalled
+            else None,
+            output=output,
         )
+        self.recorder.add(run)
+        for each in answer.startup:
+            self.recorder.add(
+                replace(
+                    run,
+                    event=STARTUP_RECALL,
+                    query_id=each.recalled.query_id,
+                    reason="" if each.block else "no_match",
+                    ms=0.0,
+                    input={"prompt": each.text},
+                    recall=recall_record(self.backend.name, self.release, each.recalled, each.asked, each.candidates),
+                    output=b"",
+                )
+            )
 
 
 def startup_queries(event: HookEvent) -> list[str]:

@@ -59,7 +59,7 @@ def prompt_block(
         phase="prompt",
         language=asked.language,
     )
-    candidates = _within_budget(candidates, block)
+    candidates = within_budget(candidates, block)
     room = runtime.boot_budget.less(
         block, _GAP
     )  # a person's own text may be of any length, and the host's cap is for both
@@ -108,7 +108,7 @@ def _without_repeats(
     return tuple(kept)
 
 
-def _within_budget(candidates: tuple[Candidate, ...], block: str) -> tuple[Candidate, ...]:
+def within_budget(candidates: tuple[Candidate, ...], block: str) -> tuple[Candidate, ...]:
     """Withhold what the block had no room for: it leaves out the last ones."""
     read = blocks.parse_recall(block)
     room = len(read.lines) if read else 0

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
 import sqlite3
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +13,6 @@ from lorehooks.core.model import Candidate, Signals
 NO_SESSION = "-"
 """What stands for the session of runs whose host named none."""
 _LISTED = 8
-_QUERY_ID = re.compile(r'query_id=\\?"([^"\\<>]+)\\?"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,8 +161,6 @@ class Records:
         return [(row["id"], row["query_id"]) for row in rows]
 
     def _run(self, row: sqlite3.Row) -> RunRecord:
-        output = row["bytes"] or b""
-        ids = {*filter(None, [row["query_id"]]), *_query_ids_in(output)}
         return RunRecord(
             id=row["id"],
             at=row["at"],
@@ -178,16 +173,13 @@ class Records:
             ms=row["ms"],
             input=json.loads(row["input"]),
             recall=json.loads(row["recall"]) if row["recall"] else None,
-            output=output,
-            opened=self._opened_after(ids),
+            output=row["bytes"] or b"",
+            opened=self._opened_after(row["query_id"]) if row["query_id"] else (),
         )
 
-    def _opened_after(self, query_ids: Iterable[str]) -> tuple[OpenedLine, ...]:
-        ids = sorted(query_ids)
-        marks = ",".join("?" * len(ids))
+    def _opened_after(self, query_id: str) -> tuple[OpenedLine, ...]:
         rows = self._connection.execute(
-            f"SELECT at, uri, how FROM opened WHERE query_id IN ({marks}) ORDER BY at, rowid",  # noqa: S608  only ?
-            ids,
+            "SELECT at, uri, how FROM opened WHERE query_id = ? ORDER BY at, rowid", (query_id,)
         )
         return tuple(OpenedLine(row["at"], row["uri"], row["how"]) for row in rows)
 
@@ -221,11 +213,6 @@ def candidate_of(record: dict[str, Any]) -> Candidate:
             "views": tuple(record["views"]),
         }
     )
-
-
-def _query_ids_in(output: bytes) -> list[str]:
-    """The ids in the recall tags of an answer: a session start holds several, of its startup recall."""
-    return _QUERY_ID.findall(output.decode("utf-8", "replace"))
 
 
 def _nothing(name: str) -> NotFoundError:

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
-from lorehooks.core.blocks import RecallBlock, parse_recall, score_text
+from lorehooks.core.blocks import score_text
 from lorehooks.core.clock import from_iso
 from lorehooks.core.model import Candidate, Signals
 from lorehooks.core.settings import Settings
 from lorehooks.hooks.records import RunRecord
+from lorehooks.hooks.runrecord import STARTUP_RECALL
 
 EVENTS = {
     "session.start": "session start",
@@ -22,6 +23,7 @@ EVENTS = {
     "session.end": "session end",
     "none": "no question",
     "recall": "recall by a client",
+    STARTUP_RECALL: "startup recall",
 }
 REASONS = {
     "no_match": "no memory reached the display threshold",
@@ -82,12 +84,6 @@ def sent_text(output: bytes) -> str:
     except ValueError:
         return text
     return max(found, key=len, default="")
-
-
-def sent_blocks(output: bytes) -> list[RecallBlock]:
-    """Every recall block of an answer; a session start may hold several."""
-    parts = sent_text(output).split("<recall ")[1:]
-    return [block for part in parts if (block := parse_recall(f"<recall {part}")) is not None]
 
 
 def timeline(runs: Sequence[RunRecord]) -> Iterator[str]:
@@ -163,7 +159,7 @@ def fate(candidate: Candidate, settings: Settings) -> str:
 
 
 def _sent(run: RunRecord) -> Iterator[str]:
-    if run.event in ("prompt.submit", "recall") and run.shown:
+    if run.shown:
         for candidate in run.shown:
             cues = f"  ({' · '.join(candidate.cues)})" if candidate.cues else ""
             yield f"shown     {score_text(candidate.score)}  {candidate.uri}{cues}"
@@ -175,14 +171,12 @@ def _sent(run: RunRecord) -> Iterator[str]:
         yield f"answered  {reason_text(run.reason)}"
     else:
         yield f"sent      a boot block of {len(run.output):,} bytes"
-        for block in sent_blocks(run.output):
-            for line in block.lines:
-                yield f"shown     {line.score}  {line.uri}"
     withheld = [candidate for candidate in run.candidates if candidate.withheld]
     if withheld:
         best = withheld[0]
         yield f"withheld  {len(withheld)}, the best {score_text(best.score)}  {best.uri}"
-    yield f"took      {run.ms:.1f} ms"
+    if run.ms:
+        yield f"took      {run.ms:.1f} ms"
 
 
 def _opened(run: RunRecord) -> Iterator[str]:

@@ -12,6 +12,8 @@ from lorehooks.core.model import Candidate
 from lorehooks.core.runs import candidate_record
 from lorehooks.hooks.promptblock import Asked
 
+STARTUP_RECALL = "startup.recall"
+"""The event of a recall that a session start makes: a run of its own, since its ids stand in the block like a prompt's."""
 _MOST_INPUT = 2_000
 """Characters of a tool argument that are kept. Prompts are cut before recall (`core.secrets.masked_prompt`)."""
 
