@@ -16,7 +16,6 @@ from lorehooks.clients.runtimes import RUNTIMES, EventKind
 from lorehooks.core.errors import ConflictError, LoreError
 from lorehooks.core.home import Home
 from lorehooks.installers import files, hosts
-from lorehooks.installers import receipt as receipts
 from lorehooks.installers.edits import Append, Delete, Edit, Put
 from lorehooks.installers.edits import Path as Way
 from lorehooks.installers.hookfile import own_hooks
@@ -41,6 +40,8 @@ MARKETPLACE = "lorehooks"
 PLUGIN = "lore@lorehooks"
 PUBLIC_PLUGIN = "lore@lore"
 SERVER = "lore"
+PLUGIN_VERSION = "1.0.0"
+"""Of the plugin's files, not of this package: the program reads them in place, so an upgrade need not touch them."""
 NEEDED = (2, 1, 118)
 """Older ones drop a plugin's whole hooks file because of its `mcp_tool` hook (seen with 2.1.117)."""
 TOOL = "mcp__plugin_lore_lore__{}"
@@ -143,13 +144,13 @@ def marketplace(home: Home) -> Path:
 
 
 def plugin_files(home: Home) -> Iterator[PlaceFile]:
-    """All files of the marketplace folder. They never change with the release: hosts remember what they have seen."""
+    """All files of the marketplace folder."""
     about = {"name": "lore", "description": "Long-term memory: boot block, recall on each prompt, memory tools"}
     owner = {"name": "lorehooks"}
     market = {"name": MARKETPLACE, "owner": owner, "plugins": [{**about, "source": "./plugins/lore"}]}
     plugin = marketplace(home) / "plugins" / "lore"
     # No "hooks" and no "mcpServers" in the manifest: both files are found by their place, and named they would load twice.
-    manifest = {**about, "version": receipts.here()[0], "author": owner}
+    manifest = {**about, "version": PLUGIN_VERSION, "author": owner}
     yield _file(marketplace(home) / ".claude-plugin" / "marketplace.json", market)
     yield _file(plugin / ".claude-plugin" / "plugin.json", manifest)
     yield _file(plugin / "hooks" / "hooks.json", {"hooks": _hooks(home)})
