@@ -10,13 +10,14 @@ import hashlib
 import importlib.util
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from lorehooks.core import bilingual
 from lorehooks.core.salience import weight_of
 from lorehooks.core.stopwords import CJK_FUNCTION_CHARS
-from lorehooks.core.text import clean, is_cjk, spoken
+from lorehooks.core.text import clean, is_cjk, pieces, spoken, tokens
 
 if TYPE_CHECKING:
     import numpy as np
@@ -105,11 +106,9 @@ class StaticEmbedder:
         import numpy as np
 
         rows = np.zeros((len(texts), self.dim), dtype=np.float32)
-        words = [_words(text) for text in texts]
-        encoded = self._tokenizer.encode_batch(
-            [[word for word, _ in text] for text in words], is_pretokenized=True, add_special_tokens=False
-        )
-        for row, text, item in zip(rows, words, encoded, strict=True):
+        for row, text in zip(rows, map(_words, texts), strict=True):
+            # One by one: the tokenizer's batches start threads, which cost more than they save here.
+            item = self._tokenizer.encode([word for word, _ in text], is_pretokenized=True, add_special_tokens=False)
             if not item.ids:
                 continue
             ids = np.minimum(np.array(item.ids), len(self._table) - 1)
@@ -124,14 +123,22 @@ class StaticEmbedder:
 def _words(text: str) -> list[tuple[str, float]]:
     """The words of a text with what each adds to the mean. Grammar would make all texts of a language look alike."""
     found: list[tuple[str, float]] = []
-    for item in spoken(pivot(text[:MAX_CHARS])):
+    for piece in pieces(pivot(text[:MAX_CHARS])):
+        found += _weighted(piece)
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _weighted(piece: str) -> tuple[tuple[str, float], ...]:
+    found: list[tuple[str, float]] = []
+    for item in spoken(tokens(piece)):
         if item.kind == "char":
             weight = 0.0 if item.key in CJK_FUNCTION_CHARS else _CHARACTER
         else:
             weight = max(_GRAMMAR, min(1.0, weight_of(item) + _EVERYDAY))
         if weight > 0:
             found.append((item.surface, weight))
-    return found
+    return tuple(found)
 
 
 def _map_tensor(path: Path, name: str) -> Any:
@@ -144,7 +151,8 @@ def _map_tensor(path: Path, name: str) -> Any:
     entry = header[name]
     if entry["dtype"] != "F16" or len(entry["shape"]) != 2:  # noqa: PLR2004 (a matrix)
         raise ValueError(f"{path.name} holds {entry['dtype']} {entry['shape']}, not a float16 matrix")
-    return np.memmap(path, np.float16, "r", 8 + size + entry["data_offsets"][0], tuple(entry["shape"]))
+    mapped = np.memmap(path, np.float16, "r", 8 + size + entry["data_offsets"][0], tuple(entry["shape"]))
+    return np.asarray(mapped)  # the same memory without the cost of the subclass
 
 
 def pivot(text: str) -> str:

@@ -8,7 +8,7 @@ held against how much of the prompt it explains.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +19,7 @@ from lorehooks.core.postings import FULL
 from lorehooks.core.question import Question
 
 Floats = NDArray[np.float64]
+Packed = NDArray[np.uint32]
 
 _SMALL_MEMORY = 40
 """Below this many memories a count of holders says little, so specificity is measured as if there were this many."""
@@ -36,7 +37,7 @@ _UNEXPLAINED_MOST = 6.0
 """Pieces at which that stops growing: a long prompt has much that is beside its point."""
 _LEAVE = 0.5
 """Share of the doubt that is left when the prompt asks what may be done, which is when a memory matters most."""
-_FULL = 1.25
+_FULL = 1.33
 """Stretch that lets strong evidence reach 1."""
 _ELSEWHERE = 0.3
 """What a piece counts in another project's memory when the session's own project, or a general memory, holds it too."""
@@ -48,10 +49,21 @@ _BOTH_VIEWS = 0.3
 """Share of the weaker of the two views in the dense signal: two views that agree are no accident."""
 
 
+_STRONG = 8
+"""Strength from which a key counts as a term of a memory."""
+_IDLE_WORD = 0.3
+"""What a word that means nothing counts for full text, when the prompt has no other."""
+_EVERYONE = 512
+"""Up to this many memories all are measured; of more, those that look best."""
+_BEST_WORDS, _BEST_VECTORS = 256, 96
+"""How many of a larger memory are measured for their words, and for being near in meaning."""
+
+
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One value for each slot. `verbatim` and `near` explain: strength of each ask (rows) in each slot (columns)."""
+    """One value for each of some `slots`. `verbatim` and `near` explain: strength of each ask (rows) in each slot."""
 
+    slots: NDArray[np.int64]
     exact: Floats
     glossary_semantic: Floats
     dense: Floats
@@ -63,11 +75,14 @@ class Evidence:
 
 
 def gather(question: Question, index: RecallIndex, project: str | None, factors: Mapping[str, float]) -> Evidence:
-    """All signals. `factors` are the settings `views.weight.gist` and `views.weight.question`."""
-    foreign = _foreign(index, question, project)
-    place = _places(index, foreign, project)
-    verbatim, verbatim_text = _held(question, index, foreign, near=False)
-    near, near_text = _held(question, index, foreign, near=True)
+    """The signals of all memories that could matter. `factors` are the settings `views.weight.gist` and `.question`."""
+    holders = _holders(question, index)
+    vector = _vector(question, index)
+    slots = _slots(question, index, holders, vector)
+    foreign = _foreign(index, question, project, slots)
+    place = _places(index, foreign, project, slots)
+    verbatim, verbatim_text = _held([ask.keys for ask in question.asks], holders, index, slots, foreign)
+    near, near_text = _held([ask.near for ask in question.asks], holders, index, slots, foreign)
     mass = np.array([ask.mass for ask in question.asks], dtype=np.float64)[:, None]
     said = np.maximum(verbatim, _TEXT_SHARE * verbatim_text)
     meant = np.maximum(np.maximum(said, near), _TEXT_SHARE * near_text)
@@ -78,25 +93,22 @@ def gather(question: Question, index: RecallIndex, project: str | None, factors:
     exact = _signal((mass * said).sum(axis=0) * place, doubt)
     terms = np.maximum(np.maximum(verbatim, near), _SAID_SHARE * meant)
     glossary = _signal((mass * terms).sum(axis=0) * place, doubt)
-    glossary = np.minimum(1.0, glossary + _TERM_WHOLE * _named(question, index) * place)
-    alone = _alone(question, index)
-    gist, asked = _closeness(question, index, factors)
+    glossary = np.minimum(1.0, glossary + _TERM_WHOLE * _named(question, holders, index, slots) * place)
+    alone = np.isin(slots, holders[question.form] >> 8) if question.form in holders else np.zeros(len(slots))
+    gist, asked = _closeness(index, slots, vector, factors)
     dense = (1 - _BOTH_VIEWS) * np.maximum(gist, asked) + _BOTH_VIEWS * np.minimum(gist, asked)
+    lexical_mass = np.full_like(mass, _IDLE_WORD) if question.idle else mass
     return Evidence(
+        slots=slots,
         exact=np.maximum(exact, alone),
         glossary_semantic=np.maximum(glossary, alone),
         dense=dense * np.sqrt(place),
-        lexical=1 - np.exp(-(mass * np.maximum(verbatim_text, verbatim)).sum(axis=0)),
+        lexical=1 - np.exp(-(lexical_mass * np.maximum(verbatim_text, verbatim)).sum(axis=0)),
         gist=gist,
         question=asked,
         verbatim=said,
         near=np.maximum(near, _TEXT_SHARE * near_text),
     )
-
-
-def _signal(evidence: Floats, doubt: Floats) -> Floats:
-    """Evidence against doubt, as a share of both."""
-    return np.minimum(1.0, _FULL * evidence / (evidence + doubt))
 
 
 def specificity(holders: float, memories: int) -> float:
@@ -105,86 +117,136 @@ def specificity(holders: float, memories: int) -> float:
     return min(1.0, max(0.0, math.log(scale / (holders + 0.5)) / math.log(scale / 1.5)))
 
 
+def _signal(evidence: Floats, doubt: Floats) -> Floats:
+    """Evidence against doubt, as a share of both."""
+    return np.minimum(1.0, _FULL * evidence / (evidence + doubt))
+
+
+def _holders(question: Question, index: RecallIndex) -> dict[str, Packed]:
+    """Packed postings of every key of the question that some memory holds."""
+    keys = {key for ask in question.asks for key in (*ask.keys, *ask.near)}
+    keys.update(question.named, (question.form,))
+    found = {key: index.postings.get(key) for key in sorted(keys)}
+    return {key: packed for key, packed in found.items() if len(packed)}
+
+
+def _slots(
+    question: Question, index: RecallIndex, holders: Mapping[str, Packed], vector: NDArray[np.float32] | None
+) -> NDArray[np.int64]:
+    """The memories worth measuring: those with the strongest words and those with the nearest views."""
+    used = index.columns.used[: index.size]
+    if len(index) <= _EVERYONE:
+        return np.flatnonzero(used)
+    words = np.zeros(index.size)
+    for ask in question.asks:
+        for keys in (ask.keys, ask.near):
+            for key, factor in keys.items():
+                packed = holders.get(key)
+                if packed is not None:
+                    telling = specificity(len(packed), len(index)) * max(ask.mass, _IDLE_WORD) * factor
+                    words[packed >> 8] += telling * np.maximum(packed >> 4 & 15, packed & 15)
+    for form in (*question.named, question.form):
+        if form in holders:
+            words[holders[form] >> 8] += FULL
+    chosen = _best(words, _BEST_WORDS)
+    if vector is not None:
+        rows = index.columns.rows[: index.size]
+        near = np.append(index.vectors.coarse(vector), np.float32(0))  # row -1 means no view
+        rough: Floats = np.maximum(near[rows[:, 0]], near[rows[:, 1]]).astype(np.float64)
+        chosen |= _best(np.round(rough, 4), _BEST_VECTORS)
+    return np.flatnonzero(chosen & used)
+
+
+def _best(values: Floats, most: int) -> NDArray[np.bool_]:
+    """Which values are among the highest, with all that equal the last of them; never one that is not positive."""
+    positive = values[values > 0]
+    edge = np.partition(positive, len(positive) - most)[len(positive) - most] if len(positive) > most else 0.0
+    return np.asarray((values > 0) & (values >= edge))
+
+
 def _held(
-    question: Question, index: RecallIndex, foreign: NDArray[np.bool_] | None, *, near: bool
+    keys_of_asks: Sequence[Mapping[str, float]],
+    holders: Mapping[str, Packed],
+    index: RecallIndex,
+    slots: NDArray[np.int64],
+    foreign: NDArray[np.bool_] | None,
 ) -> tuple[Floats, Floats]:
     """How strongly each slot holds each ask as a term and as text, times how telling that is; shape (asks, slots)."""
-    as_term = np.zeros((len(question.asks), index.size))
-    as_text = np.zeros((len(question.asks), index.size))
-    for row, ask in enumerate(question.asks):
-        for key, factor in (ask.near if near else ask.keys).items():
-            packed = index.postings.get(key)
-            if not len(packed):
+    as_term = np.zeros((len(keys_of_asks), len(slots)))
+    as_text = np.zeros((len(keys_of_asks), len(slots)))
+    column = np.full(index.size, -1, dtype=np.int64)
+    column[slots] = np.arange(len(slots))
+    for row, keys in enumerate(keys_of_asks):
+        for key, factor in keys.items():
+            packed = holders.get(key)
+            if packed is None:
                 continue
-            slots = packed >> 8
-            term = (packed >> 4 & 15) / FULL
-            text = (packed & 15) / FULL
-            holders = 0.75 * float((term >= 0.5).sum()) + 0.25 * len(packed)  # noqa: PLR2004 (a term of its own)
-            term *= factor * specificity(holders, len(index))
-            text *= factor * specificity(len(packed), len(index))
+            strong = int(((packed >> 4 & 15) >= _STRONG).sum())
+            at = column[packed >> 8]
+            kept = at >= 0
+            at, packed = at[kept], packed[kept]
+            holding = len(holders[key])
+            term = (packed >> 4 & 15) * (factor / FULL * specificity(0.75 * strong + 0.25 * holding, len(index)))
+            text = (packed & 15) * (factor / FULL * specificity(holding, len(index)))
             if foreign is not None:
-                for held in (term, text):
-                    outside = foreign[slots]
-                    inside = float(held[~outside].max(initial=0.0))
-                    held[outside & (held < 3 * inside)] *= _ELSEWHERE
-            as_term[row, slots] = np.maximum(as_term[row, slots], term)
-            as_text[row, slots] = np.maximum(as_text[row, slots], text)
+                _yield_to_own(term, foreign[at])
+                _yield_to_own(text, foreign[at])
+            as_term[row, at] = np.maximum(as_term[row, at], term)
+            as_text[row, at] = np.maximum(as_text[row, at], text)
     return as_term, as_text
 
 
-def _foreign(index: RecallIndex, question: Question, project: str | None) -> NDArray[np.bool_] | None:
+def _yield_to_own(held: Floats, outside: NDArray[np.bool_]) -> None:
+    """A word that the session's own project uses as well belongs to it first."""
+    inside = float(held[~outside].max(initial=0.0))
+    held[outside & (held < 3 * inside)] *= _ELSEWHERE
+
+
+def _foreign(
+    index: RecallIndex, question: Question, project: str | None, slots: NDArray[np.int64]
+) -> NDArray[np.bool_] | None:
     """Which slots belong to other projects than the session's, less those the prompt names. None without a project."""
     own = index.group_of(project)
     if own is None:
         return None
-    groups = index.columns.group[: index.size]
-    foreign: NDArray[np.bool_] = (groups != own) & (groups != 0)
-    for name, number in index.groups.items():
-        if number not in (0, own) and _says(question.sequence, name):
-            foreign &= groups != number
-    return foreign
+    groups = index.columns.group[slots]
+    return np.asarray((groups != 0) & ~np.isin(groups, [own, *question.groups]))
 
 
-def _says(sequence: tuple[str, ...], name: str) -> bool:
-    words = tuple(name.split("_"))
-    return any(sequence[at : at + len(words)] == words for at in range(len(sequence) - len(words) + 1))
-
-
-def _places(index: RecallIndex, foreign: NDArray[np.bool_] | None, project: str | None) -> Floats:
+def _places(
+    index: RecallIndex, foreign: NDArray[np.bool_] | None, project: str | None, slots: NDArray[np.int64]
+) -> Floats:
     """What evidence counts by where a memory lives. All the same when the session has no project, or an unknown one."""
     if foreign is None:
-        return np.ones(index.size)
-    own = index.columns.group[: index.size] == index.group_of(project)
+        return np.ones(len(slots))
+    own = index.columns.group[slots] == index.group_of(project)
     return np.where(own, 1.0, np.where(foreign, _OTHER, _GENERAL))
 
 
-def _named(question: Question, index: RecallIndex) -> Floats:
+def _named(question: Question, holders: Mapping[str, Packed], index: RecallIndex, slots: NDArray[np.int64]) -> Floats:
     """How telling the most telling glossary term is that stands in the prompt as a whole."""
-    found = np.zeros(index.size)
-    for named in question.named:
-        slots = index.forms[named.form]
-        found[slots] = np.maximum(found[slots], specificity(len(slots), len(index)))
+    found = np.zeros(len(slots))
+    for form in question.named:
+        if form in holders:
+            telling = specificity(len(holders[form]), len(index))
+            found = np.maximum(found, telling * np.isin(slots, holders[form] >> 8))
     return found
 
 
-def _alone(question: Question, index: RecallIndex) -> Floats:
-    """1 where the prompt is nothing but a glossary term."""
-    found = np.zeros(index.size)
-    found[index.forms.get(question.sequence, [])] = 1.0
-    return found
-
-
-def _closeness(question: Question, index: RecallIndex, factors: Mapping[str, float]) -> tuple[Floats, Floats]:
-    """Closeness of the prompt to gist and question views, calibrated and times the factor of the view."""
+def _vector(question: Question, index: RecallIndex) -> NDArray[np.float32] | None:
     embedder = index.vectors.embedder
-    nothing = np.zeros(index.size)
-    if embedder is None or question.idle or not index.size:
-        return nothing, nothing
-    near = index.vectors.near(embedder.embed([question.text])[0]).astype(np.float64)
-    near = np.concatenate([near, [0.0]])  # row -1 means no view
-    rows = index.columns.rows[: index.size]
-    gist = _calibrate(near[rows[:, 0]]) * float(factors["views.weight.gist"])
-    asked = _calibrate(near[rows[:, 1]]) * float(factors["views.weight.question"])
+    return None if embedder is None or question.idle else embedder.embed([question.text])[0]
+
+
+def _closeness(
+    index: RecallIndex, slots: NDArray[np.int64], vector: NDArray[np.float32] | None, factors: Mapping[str, float]
+) -> tuple[Floats, Floats]:
+    """Closeness of the prompt to gist and question views, calibrated and times the factor of the view."""
+    if vector is None:
+        return np.zeros(len(slots)), np.zeros(len(slots))
+    rows = index.columns.rows[slots]
+    gist = _calibrate(index.vectors.cosines(rows[:, 0], vector)) * float(factors["views.weight.gist"])
+    asked = _calibrate(index.vectors.cosines(rows[:, 1], vector)) * float(factors["views.weight.question"])
     return np.clip(gist, 0, 1), np.clip(asked, 0, 1)
 
 

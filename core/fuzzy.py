@@ -1,15 +1,19 @@
-"""Words that a mistyped or shortened word may have meant: one edit away, or longer with the same beginning.
+"""Words that a mistyped or shortened word may have meant: one slip away, or longer with the same beginning.
 
-Two words are one edit apart when they agree after at most one letter is taken out of each (symmetric deletion);
-that covers a letter too many, too few, wrong or swapped.
+A slip leaves the first or the last letters of a word as they were, or swaps two neighbours and leaves the set of
+letters; so three small sorted or keyed lists find every candidate, and a short check decides.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import Counter
+from collections.abc import Iterator
 
 MIN_LENGTH = 4
+_MAX_LENGTH = 24
+_LONG = 7
+"""From this length a wrong letter is taken for a slip; in shorter words it mostly makes another word."""
 _MAX_PREFIXED = 4
 
 
@@ -18,8 +22,9 @@ class Spellings:
 
     def __init__(self) -> None:
         self._uses: Counter[str] = Counter()
-        self._by_deletion: dict[str, list[str]] = {}
-        self._sorted: list[str] = []
+        self._forward: list[str] = []
+        self._backward: list[str] = []
+        self._by_letters: dict[str, list[str]] = {}
 
     def add(self, word: str) -> None:
         """Count a word in. Short words and words with other characters than letters and digits are left alone."""
@@ -27,9 +32,9 @@ class Spellings:
             return
         self._uses[word] += 1
         if self._uses[word] == 1:
-            insort(self._sorted, word)
-            for variant in _deletions(word):
-                self._by_deletion.setdefault(variant, []).append(word)
+            insort(self._forward, word)
+            insort(self._backward, word[::-1])
+            self._by_letters.setdefault(_letters(word), []).append(word)
 
     def discard(self, word: str) -> None:
         """Count a word out."""
@@ -39,50 +44,63 @@ class Spellings:
         if self._uses[word]:
             return
         del self._uses[word]
-        del self._sorted[bisect_left(self._sorted, word)]
-        for variant in _deletions(word):
-            near = self._by_deletion[variant]
-            near.remove(word)
-            if not near:
-                del self._by_deletion[variant]
+        del self._forward[bisect_left(self._forward, word)]
+        del self._backward[bisect_left(self._backward, word[::-1])]
+        same = self._by_letters[_letters(word)]
+        same.remove(word)
+        if not same:
+            del self._by_letters[_letters(word)]
 
     def misspelt(self, word: str) -> list[str]:
-        """Known words one slip away, in alphabetical order: a letter too many, too few or swapped.
-
-        In words of seven letters and more also a wrong letter; in shorter ones that is mostly another word.
-        """
+        """Known words one slip away, in alphabetical order: a letter too many, too few, swapped or (if long) wrong."""
         if not _fits(word):
             return []
-        found: set[str] = set()
-        for variant in _deletions(word):
-            found.update(self._by_deletion.get(variant, ()))
-        found.discard(word)
-        return sorted(near for near in found if _is_slip(word, near))
+        kept = len(word) // 2
+        near = set(_starting(self._forward, word[:kept]))
+        near.update(found[::-1] for found in _starting(self._backward, word[::-1][:kept]))
+        near.update(self._by_letters.get(_letters(word), ()))
+        near.discard(word)
+        lengths = (len(word) - 1, len(word), len(word) + 1)
+        return sorted(found for found in near if len(found) in lengths and _is_slip(word, found))
 
     def beginning(self, word: str) -> list[str]:
         """Known words that a short form begins; none when there are so many that it means nothing."""
         if not _fits(word):
             return []
         found: list[str] = []
-        for at in range(bisect_left(self._sorted, word), len(self._sorted)):
-            if not self._sorted[at].startswith(word):
-                break
-            if self._sorted[at] != word:
-                found.append(self._sorted[at])
+        for longer in _starting(self._forward, word):
+            if longer != word:
+                found.append(longer)
             if len(found) > _MAX_PREFIXED:
                 return []
         return found
 
 
-def _fits(word: str) -> bool:
-    return MIN_LENGTH <= len(word) <= 24 and word.isascii() and word.isalnum() and not word.isdigit()  # noqa: PLR2004
+def _starting(words: list[str], beginning: str) -> Iterator[str]:
+    for at in range(bisect_left(words, beginning), len(words)):
+        if not words[at].startswith(beginning):
+            return
+        yield words[at]
 
 
-def _is_slip(word: str, near: str) -> bool:
-    if word[0] != near[0] and sorted(word[:2]) != sorted(near[:2]):
+def _is_slip(word: str, other: str) -> bool:
+    """Whether two different words, at most one letter longer, are one slip apart. The first letters must agree, or be the two that were swapped."""
+    short, long = (word, other) if len(word) <= len(other) else (other, word)
+    start = 0
+    while start < len(short) and short[start] == long[start]:
+        start += 1
+    if start == 0 and word[:2] != other[1::-1]:
         return False
-    return len(word) != len(near) or sorted(word) == sorted(near) or len(word) >= 7  # noqa: PLR2004
+    if len(short) < len(long):
+        return short[start:] == long[start + 1 :]
+    if word[start : start + 2] == other[start : start + 2][::-1] and word[start + 2 :] == other[start + 2 :]:
+        return True
+    return len(word) >= _LONG and word[start + 1 :] == other[start + 1 :]
 
 
-def _deletions(word: str) -> set[str]:
-    return {word, *(word[:i] + word[i + 1 :] for i in range(len(word)))}
+def _letters(word: str) -> str:
+    return "".join(sorted(word))
+
+
+def _fits(word: str) -> bool:
+    return MIN_LENGTH <= len(word) <= _MAX_LENGTH and word.isascii() and word.isalnum() and not word.isdigit()

@@ -1,45 +1,43 @@
-"""Everything recall needs of the memory, in RAM: postings, glossary forms, vectors and a few columns.
+"""Everything recall needs of the memory, in RAM: postings, spellings, vectors and a few columns of numbers.
 
 Built once from the store and kept in step by single puts and removals; a changed index answers exactly as one that was
-built afresh. Contents are not kept.
+built afresh. The words of a memory are kept packed, only to find its keys again when it is taken out.
 """
 
 from __future__ import annotations
 
+import json
+import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lorehooks.core.clock import from_iso
 from lorehooks.core.embeddings import Embedder, VectorCache
-from lorehooks.core.features import Document, document
+from lorehooks.core.features import MAX_CONTENT_CHARS, Document, document
 from lorehooks.core.fuzzy import Spellings
 from lorehooks.core.model import VIEW_TYPES, Node, View, ViewType
 from lorehooks.core.postings import MAX_SLOTS, Postings
-from lorehooks.core.text import spoken
+from lorehooks.core.text import sequence
 from lorehooks.core.vectors import VectorTable
 
 _GROW = 1024
-_EPOCH = 0.0
+_QUICK = 1
+"""Compression level: memories are short, and a removal should not wait."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """What is known of one memory without looking at postings. `rows` are its view rows, -1 where it has none."""
 
     uuid: str
     uri: str
     priority: int
     glossary: tuple[str, ...]
-    forms: tuple[tuple[str, ...], ...]
-    words: tuple[str, ...]
     rows: tuple[int, int]
-    is_boot: bool
-    group: str
-    """First path segment of a `project://` memory, else empty."""
+    packed: bytes
 
 
 class RecallIndex:
@@ -49,13 +47,14 @@ class RecallIndex:
         self.postings = Postings()
         self.spellings = Spellings()
         self.vectors = VectorTable()
-        self.forms: dict[tuple[str, ...], list[int]] = {}
-        self.form_lengths: dict[str, dict[int, int]] = {}
-        self.entries: list[Entry | None] = []
+        self.columns = Columns()
         self.groups: dict[str, int] = {"": 0}
+        """Number of each project, that is of each first path segment below `project://`."""
+        self.group_names: dict[str, int] = {}
+        """The same by the words of the name, as they would be said: `checkout api`."""
+        self._entries: list[Entry | None] = []
         self._slot: dict[str, int] = {}
         self._free: list[int] = []
-        self._columns = _Columns()
 
     def __len__(self) -> int:
         return len(self._slot)
@@ -63,42 +62,33 @@ class RecallIndex:
     def put(self, node: Node, views: Sequence[View]) -> None:
         """Add a memory, or replace the one with its uuid."""
         self.remove(node.uuid)
-        found = document(node)
         slot = self._take_slot()
+        source = (node.uri, node.content[:MAX_CONTENT_CHARS], node.disclosure, node.glossary)
+        found = document(*source)
         rows = self._view_rows(views)
-        group = node.path.partition("/")[0] if node.domain == "project" else ""
-        self.entries[slot] = Entry(
-            node.uuid, node.uri, node.priority, node.glossary, found.forms, found.words, rows, node.is_boot, group
-        )
+        packed = zlib.compress(json.dumps(source, ensure_ascii=False).encode("utf-8", "surrogatepass"), _QUICK)
+        self._entries[slot] = Entry(node.uuid, node.uri, node.priority, node.glossary, rows, packed)
         self._slot[node.uuid] = slot
         self.postings.put(slot, found.strengths)
-        self._put_forms(slot, found)
-        self._columns.put(slot, node, rows, self.groups.setdefault(group, len(self.groups)))
+        for word in found.words:
+            self.spellings.add(word)
+        self.columns.put(slot, node, rows, self._group(node))
 
     def remove(self, uuid: str) -> None:
         """Take a memory out; an unknown uuid is fine."""
-        slot = self._slot.pop(uuid, None)
+        slot = self._slot.get(uuid)
         if slot is None:
             return
-        entry = self.entries[slot]
-        assert entry is not None  # noqa: S101 (a slot in use has an entry)
-        self.postings.remove(slot)
-        for form in entry.forms:
-            slots = self.forms[form]
-            slots.remove(slot)
-            if not slots:
-                del self.forms[form]
-                lengths = self.form_lengths[form[0]]
-                lengths[len(form)] -= 1
-                if not lengths[len(form)]:
-                    del lengths[len(form)]
-        for word in entry.words:
+        found = self.document_at(slot)
+        self.postings.remove(slot, found.strengths)
+        for word in found.words:
             self.spellings.discard(word)
-        for row in entry.rows:
+        for row in self.entry(slot).rows:
             if row >= 0:
                 self.vectors.drop(row)
-        self.entries[slot] = None
-        self._columns.clear(slot)
+        del self._slot[uuid]
+        self._entries[slot] = None
+        self.columns.clear(slot)
         self._free.append(slot)
 
     def attach_embedder(self, embedder: Embedder, vectors: VectorCache) -> None:
@@ -119,18 +109,21 @@ class RecallIndex:
     @property
     def size(self) -> int:
         """Slots handed out, used or free: the length of every column."""
-        return len(self.entries)
-
-    @property
-    def columns(self) -> _Columns:
-        return self._columns
+        return len(self._entries)
 
     def entry(self, slot: int) -> Entry:
-        """The memory at a slot in use."""
-        found = self.entries[slot]
+        """The memory at a slot in use. Raises IndexError for a free one."""
+        found = self._entries[slot]
         if found is None:
             raise IndexError(f"slot {slot} is free")
         return found
+
+    def document_at(self, slot: int) -> Document:
+        """The keys of the memory at a slot, found again from its words."""
+        uri, content, disclosure, glossary = json.loads(
+            zlib.decompress(self.entry(slot).packed).decode("utf-8", "surrogatepass")
+        )
+        return document(uri, content, disclosure, glossary)
 
     def slot_of(self, uuid: str) -> int | None:
         return self._slot.get(uuid)
@@ -139,16 +132,23 @@ class RecallIndex:
         """The number of a project by its repository name, as far as memories of it exist."""
         if not project:
             return None
-        name = "_".join(item.surface for item in spoken(project))
-        return self.groups.get(name) or self.groups.get(project.lower()) or None
+        return self.groups.get(project.lower()) or self.group_names.get(" ".join(sequence(project)))
+
+    def _group(self, node: Node) -> int:
+        name = node.path.partition("/")[0] if node.domain == "project" else ""
+        number = self.groups.get(name)
+        if number is None:
+            number = self.groups[name] = len(self.groups)
+            self.group_names.setdefault(" ".join(sequence(name)), number)
+        return number
 
     def _take_slot(self) -> int:
         if self._free:
             return self._free.pop()
-        if len(self.entries) >= MAX_SLOTS:
+        if len(self._entries) >= MAX_SLOTS:
             raise OverflowError("the index is full")
-        self.entries.append(None)
-        return len(self.entries) - 1
+        self._entries.append(None)
+        return len(self._entries) - 1
 
     def _view_rows(self, views: Iterable[View]) -> tuple[int, int]:
         rows: dict[ViewType, int] = {}
@@ -157,18 +157,8 @@ class RecallIndex:
                 rows[view.type] = self.vectors.add(view.text)
         return rows.get(VIEW_TYPES[0], -1), rows.get(VIEW_TYPES[1], -1)
 
-    def _put_forms(self, slot: int, found: Document) -> None:
-        for form in found.forms:
-            slots = self.forms.setdefault(form, [])
-            if not slots:
-                lengths = self.form_lengths.setdefault(form[0], {})
-                lengths[len(form)] = lengths.get(len(form), 0) + 1
-            slots.append(slot)
-        for word in found.words:
-            self.spellings.add(word)
 
-
-class _Columns:
+class Columns:
     """Numbers of all slots, ready for arithmetic. A free slot is not `used`."""
 
     def __init__(self) -> None:
@@ -194,8 +184,7 @@ class _Columns:
         self.rows[slot] = -1
 
     def _grow(self, needed: int) -> None:
-        height = -(-needed // _GROW) * _GROW
-        extra = height - len(self.used)
+        extra = -(-needed // _GROW) * _GROW - len(self.used)
         self.used = np.concatenate([self.used, np.zeros(extra, dtype=np.bool_)])
         self.boot = np.concatenate([self.boot, np.zeros(extra, dtype=np.bool_)])
         self.priority = np.concatenate([self.priority, np.zeros(extra, dtype=np.int32)])
@@ -209,7 +198,7 @@ def _seconds(moment: str) -> float:
     try:
         return from_iso(moment).timestamp()
     except (ValueError, OverflowError):
-        return _EPOCH
+        return 0.0
 
 
 def age_days(updated: float, now: datetime) -> float:

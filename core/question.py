@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
 from lorehooks.core import bilingual
-from lorehooks.core.features import MAX_FORM, concepts_in, open_middle
+from lorehooks.core.features import MAX_FORM, concepts_in, form_key, open_middle
 from lorehooks.core.index import RecallIndex
 from lorehooks.core.salience import asides, asks_leave, weight_of
 from lorehooks.core.stopwords import CJK_COMMON_WORDS, CJK_FUNCTION_CHARS
-from lorehooks.core.text import Token, spoken, stem, tokens
-from lorehooks.core.text import sequence as sequence_of
+from lorehooks.core.text import Token, sequence, spoken, stem, tokens
 
-_COMPOUND, _COMPOUND_PART, _PATH_PART = 1.3, 0.7, 0.4
-"""A known identifier as it stands says more than a word; its parts say less, and those of a long path least."""
+_COMPOUND, _COMPOUND_PART, _PATH_PART, _KNOWN_PART = 1.3, 0.7, 0.4, 0.25
+"""A known identifier as it stands says more than a word, and its parts then little. Else the parts of a compound say
+less than words of their own, and those of a long path still less."""
 _SHORT_COMPOUND = 3
 _LONE_CHAR = 0.3
-_CONCEPT, _MISSPELT, _BEGINNING, _ABBREVIATION, _OPEN_MIDDLE, _JOINED = 0.6, 0.8, 0.6, 0.8, 0.7, 0.9
+_CONCEPT, _MISSPELT, _BEGINNING, _ABBREVIATION, _OPEN_MIDDLE, _JOINED = 0.6, 0.9, 0.6, 0.9, 0.7, 0.9
 _OWN_NAME = 0.1
 _MAX_UNITS = 120
 _MAX_CJK_WORD = 6
@@ -39,23 +39,19 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
-    """A glossary term that stands in the prompt as a whole; `share` is the part of the prompt it makes up."""
-
-    form: tuple[str, ...]
-    surface: str
-    start: int
-    end: int
-
-
-@dataclass(frozen=True, slots=True)
 class Question:
     """The prompt for retrieval. `idle` means that nothing in it carries meaning ("ok, go on")."""
 
     text: str
     asks: tuple[Ask, ...]
-    named: tuple[Named, ...]
-    sequence: tuple[str, ...]
+    form: str
+    """Key of the prompt as if it were one glossary term."""
+    said: frozenset[str]
+    """All words and characters of the prompt."""
+    named: tuple[str, ...]
+    """Keys of the glossary terms that stand in the prompt as a whole."""
+    groups: frozenset[int]
+    """Projects that the prompt names."""
     idle: bool
     aside: float
     """Weight of pieces that turn the prompt away from the work, over and above what they weigh as words."""
@@ -69,21 +65,21 @@ def analyse(text: str, index: RecallIndex, project: str | None = None) -> Questi
     The name of the session's own project says next to nothing in that session.
     """
     found = tokens(text, _MAX_UNITS)
-    items = spoken(text)[: _MAX_UNITS * 4]
+    items = spoken(found)
     asks, at_item = _asks(found, items, index)
-    _add_concepts(asks, at_item, items)
-    _add_joined(asks, at_item, items, index)
+    _add_concepts(at_item, items)
+    _add_joined(at_item, items, index)
     aside = _aside(at_item, items)
-    own_name = frozenset(sequence_of(project or ""))
+    own_name = frozenset(sequence(project or ""))
     for ask in asks:
         if own_name & ask.keys.keys():
             ask.mass *= _OWN_NAME
-    sequence = tuple(item.key for item in items) or tuple(token.key for token in found)
-    named = tuple(_named(sequence, items, index))
+    order = [item.key for item in items or found]
+    forms, groups = _names(order, index)
     idle = not any(ask.mass > 0 for ask in asks)
     if idle:
         asks = [Ask(token.surface, 0.0, {token.key: 1.0}) for token in _distinct(found)]
-    return Question(text, tuple(asks), named, sequence, idle, aside, asks_leave(items))
+    return Question(text, tuple(asks), form_key(order), frozenset(order), forms, groups, idle, aside, asks_leave(items))
 
 
 def _aside(at_item: Sequence[Sequence[Ask]], items: Sequence[Token]) -> float:
@@ -106,6 +102,7 @@ def _asks(found: Sequence[Token], items: Sequence[Token], index: RecallIndex) ->
     """The pieces of the prompt, and for each spoken item the pieces it belongs to. A repeated word asks once."""
     by_key: dict[str, Ask] = {}
     compounds = {token.unit: 0 for token in found if token.kind == "whole"}
+    known = {token.unit for token in found if token.kind == "whole" and index.postings.count(token.key)}
     for token in found:
         if token.kind == "word" and token.unit in compounds:
             compounds[token.unit] += 1
@@ -128,7 +125,7 @@ def _asks(found: Sequence[Token], items: Sequence[Token], index: RecallIndex) ->
         elif token.kind == "pair":
             mass = pair_mass.get(token.key, mass)
         elif token.kind == "word" and token.unit in compounds:
-            mass *= _COMPOUND_PART if compounds[token.unit] <= _SHORT_COMPOUND else _PATH_PART
+            mass *= _part_share(token.unit, compounds, known)
         if mass <= 0:
             continue
         ask = by_key.get(token.key)
@@ -139,6 +136,12 @@ def _asks(found: Sequence[Token], items: Sequence[Token], index: RecallIndex) ->
         ask.mass = max(ask.mass, mass)
     _add_open_middles(by_key, items, index)
     return list(by_key.values()), _asks_of_items(by_key, items)
+
+
+def _part_share(unit: int, compounds: Mapping[int, int], known: Container[int]) -> float:
+    if unit in known:
+        return _KNOWN_PART
+    return _COMPOUND_PART if compounds[unit] <= _SHORT_COMPOUND else _PATH_PART
 
 
 def segment_masses(items: Sequence[Token], index: RecallIndex) -> dict[str, float]:
@@ -169,7 +172,7 @@ def _words_in(run: Sequence[str], index: RecallIndex) -> list[tuple[int, int, bo
     while at < len(run):
         for length in range(min(_MAX_CJK_WORD, len(run) - at), 1, -1):
             word = "".join(run[at : at + length])
-            telling = word in known or tuple(run[at : at + length]) in index.forms
+            telling = word in known or index.postings.count(form_key(run[at : at + length])) > 0
             if telling or word in CJK_COMMON_WORDS:
                 found.append((at, at + length, telling))
                 at += length
@@ -219,15 +222,15 @@ def _add_spellings(ask: Ask, token: Token, index: RecallIndex) -> None:
     word = token.surface.lower()
     long_form = bilingual.ABBREVIATIONS.get(word)
     if long_form:
-        for item in spoken(long_form):
-            ask.add_near(item.key, _ABBREVIATION)
-        for _, _, number in concepts_in(spoken(long_form)):
+        for key in sequence(long_form):
+            ask.add_near(key, _ABBREVIATION)
+        for _, _, number in concepts_in(sequence(long_form)):
             ask.add_near(f"~{number}", _CONCEPT * _ABBREVIATION)
     if index.postings.count(token.key) or long_form or token.key in _plain_words():
         return
     for near in index.spellings.misspelt(word):
         ask.add_near(stem(near), _MISSPELT)
-        for _, _, number in concepts_in([Token(stem(near), near, "word", 0)]):
+        for _, _, number in concepts_in([stem(near)]):
             ask.add_near(f"~{number}", _CONCEPT * _MISSPELT)
     for near in index.spellings.beginning(word):
         ask.add_near(stem(near), _BEGINNING)
@@ -239,9 +242,8 @@ def _plain_words() -> frozenset[str]:
     return frozenset(key[0] for key in bilingual.concepts() if len(key) == 1)
 
 
-def _add_concepts(asks: Sequence[Ask], at_item: Sequence[Sequence[Ask]], items: Sequence[Token]) -> None:
-    del asks
-    for start, end, number in concepts_in(items):
+def _add_concepts(at_item: Sequence[Sequence[Ask]], items: Sequence[Token]) -> None:
+    for start, end, number in concepts_in([item.key for item in items]):
         inside: dict[int, tuple[Ask, int]] = {}
         for at in range(start, end):
             for ask in at_item[at]:
@@ -252,11 +254,8 @@ def _add_concepts(asks: Sequence[Ask], at_item: Sequence[Sequence[Ask]], items: 
                 ask.add_near(f"~{number}", _CONCEPT)
 
 
-def _add_joined(
-    asks: Sequence[Ask], at_item: Sequence[Sequence[Ask]], items: Sequence[Token], index: RecallIndex
-) -> None:
+def _add_joined(at_item: Sequence[Sequence[Ask]], items: Sequence[Token], index: RecallIndex) -> None:
     """`hard fault` may be written `hardfault`, and `half up` `half-up`."""
-    del asks
     for at in range(len(items) - 1):
         left, right = items[at], items[at + 1]
         if left.kind == right.kind == "word":
@@ -281,24 +280,17 @@ def _add_open_middles(by_key: dict[str, Ask], items: Sequence[Token], index: Rec
                 by_key[pair].add_near(key, _OPEN_MIDDLE)
 
 
-def _named(sequence: Sequence[str], items: Sequence[Token], index: RecallIndex) -> list[Named]:
-    """Glossary terms found whole, the longest at each place."""
-    found: list[Named] = []
+def _names(order: Sequence[str], index: RecallIndex) -> tuple[tuple[str, ...], frozenset[int]]:
+    """Glossary terms found whole, the longest at each place and none inside another, and projects found by name."""
+    forms: list[str] = []
+    groups: set[int] = set()
     covered = 0
-    for start in range(len(sequence)):
-        lengths = index.form_lengths.get(sequence[start])
-        if not lengths:
-            continue
-        for length in sorted(lengths, reverse=True):
-            form = tuple(sequence[start : start + length])
-            if length <= MAX_FORM and len(form) == length and form in index.forms and start + length > covered:
-                surface = _surface(items[start : start + length]) if items else "".join(form)
-                found.append(Named(form, surface, start, start + length))
-                covered = start + length
-                break
-    return found
-
-
-def _surface(items: Sequence[Token]) -> str:
-    glue = "" if all(item.kind == "char" for item in items) else " "
-    return glue.join(item.surface for item in items)
+    for start in range(len(order)):
+        for end in range(min(len(order), start + MAX_FORM), start, -1):
+            phrase = " ".join(order[start:end])
+            if phrase in index.group_names:
+                groups.add(index.group_names[phrase])
+            if end > covered and index.postings.count(f"={phrase}"):
+                forms.append(f"={phrase}")
+                covered = end
+    return tuple(dict.fromkeys(forms)), frozenset(groups)

@@ -17,82 +17,77 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lorehooks.core.cues import explain
-from lorehooks.core.evidence import Evidence, gather
-from lorehooks.core.index import RecallIndex, age_days
+from lorehooks.core.evidence import Evidence, Floats, gather
+from lorehooks.core.index import Entry, RecallIndex, age_days
 from lorehooks.core.model import Candidate, RecallQuery, RecallResult, Signals, ViewType
 from lorehooks.core.question import Question, analyse
 from lorehooks.core.text import cut, strip_metadata
 
 Withheld = Literal["", "boot", "score", "limit"]
 
+SIGNALS = ("exact", "glossary_semantic", "dense", "lexical")
 _VIEW_HIT = 0.25
 """Calibrated closeness from which a view counts as hit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """All slots with their parts: `raw` 0..1, `weighted` with weights, `total` the score."""
+    """The measured memories with their parts, one value for each of `evidence.slots`.
+
+    `raw` holds signals as 0..1, `weighted` as they count, both with the bonuses; `total` is the score.
+    """
 
     question: Question
     evidence: Evidence
-    raw: dict[str, NDArray[np.float64]]
-    weighted: dict[str, NDArray[np.float64]]
-    total: NDArray[np.float64]
+    raw: dict[str, Floats]
+    weighted: dict[str, Floats]
+    total: Floats
 
 
 def recall(index: RecallIndex, query: RecallQuery, settings: Mapping[str, Any], now: datetime) -> RecallResult:
     """Candidates for a prompt, best first; those with `withheld == ""` are to be shown. Pure, never raises for a text."""
-    text, cut_off = cut(strip_metadata(query.text).strip(), int(settings["recall.safety.max_query_chars"]))
-    truncated_at = int(settings["recall.safety.max_query_chars"]) if cut_off else None
+    limit = int(settings["recall.safety.max_query_chars"])
+    text, cut_off = cut(strip_metadata(query.text).strip(), limit)
+    truncated_at = limit if cut_off else None
     if not text or not len(index):
         return RecallResult(text, truncated_at=truncated_at)
     scored = score(index, analyse(text, index, query.project), settings, now, project=query.project)
     most = query.max_display_items
     most = int(settings["recall.display.max_display_items"]) if most is None else most
-    chosen = ranked(index, scored, max(query.limit, most, 1), domain=query.domain, min_score=query.min_score)
     threshold = query.min_display_score
     threshold = float(settings["recall.display.min_display_score"]) if threshold is None else threshold
     candidates: list[Candidate] = []
     shown = 0
-    for slot in chosen:
+    for place in ranked(index, scored, max(query.limit, most, 1), domain=query.domain, min_score=query.min_score):
         withheld: Withheld = ""
-        if query.exclude_boot and index.columns.boot[slot]:
+        if query.exclude_boot and index.columns.boot[scored.evidence.slots[place]]:
             withheld = "boot"
-        elif scored.total[slot] < threshold:
+        elif scored.total[place] < threshold:
             withheld = "score"
         elif shown >= most:
             withheld = "limit"
         else:
             shown += 1
-        candidates.append(replace(candidate(index, scored, slot, now), withheld=withheld))
-    return RecallResult(
-        text,
-        tuple(candidates),
-        truncated_at=truncated_at,
-        query_words=words_of(scored.question),
-        lexical_damp=round(damping(scored.question), 6),
-    )
+        candidates.append(replace(candidate(index, scored, place, now), withheld=withheld))
+    return RecallResult(text, tuple(candidates), truncated_at=truncated_at)
 
 
 def score(
     index: RecallIndex, question: Question, settings: Mapping[str, Any], now: datetime, *, project: str | None
 ) -> Scored:
-    """The score of every memory."""
+    """The score of every memory that could matter."""
     found = gather(question, index, project, settings)
-    size = index.size
-    columns = index.columns
     hit_gist, hit_question = found.gist >= _VIEW_HIT, found.question >= _VIEW_HIT
-    view = np.maximum(
-        hit_gist * float(settings["views.prior.gist"]), hit_question * float(settings["views.prior.question"])
-    )
-    steps = (hit_gist & hit_question) * float(settings["recall.bonus.multi_view_step"])
-    priority = columns.priority[:size]
+    priority = index.columns.priority[found.slots]
     base, step = float(settings["recall.bonus.priority_base"]), float(settings["recall.bonus.priority_step"])
+    several = (hit_gist & hit_question) * float(settings["recall.bonus.multi_view_step"])
     bonuses = {
-        "view": view,
+        "view": np.maximum(
+            hit_gist * float(settings["views.prior.gist"]), hit_question * float(settings["views.prior.question"])
+        ),
         "priority": np.clip(base - np.maximum(priority, 0) * step, 0, None),
-        "multi_view": np.minimum(steps, float(settings["recall.bonus.multi_view_cap"])),
-        "recency": _recency(columns.updated[:size], priority, settings, now),
+        "multi_view": np.minimum(several, float(settings["recall.bonus.multi_view_cap"])),
+        "recency": _recency(index.columns.updated[found.slots], priority, settings, now),
     }
     weights = {
         "exact": float(settings["recall.weights.w_exact"]),
@@ -103,7 +98,7 @@ def score(
     raw = {name: np.round(getattr(found, name), 4) for name in weights}
     weighted = {name: np.round(raw[name] * weight, 4) for name, weight in weights.items()}
     bonuses = {name: np.round(value, 4) for name, value in bonuses.items()}
-    total = np.zeros(size)
+    total = np.zeros(len(found.slots))
     for part in (*weighted.values(), *bonuses.values()):
         total = total + part
     return Scored(question, found, {**raw, **bonuses}, {**weighted, **bonuses}, np.round(total, 6))
@@ -111,66 +106,63 @@ def score(
 
 def damping(question: Question) -> float:
     """How much of the lexical weight is left: the longer the prompt, the less a shared word says (4.3)."""
-    return 1 / math.log2(2 + max(1, words_of(question)))
-
-
-def words_of(question: Question) -> int:
-    """How many pieces of the prompt carry meaning."""
-    return sum(ask.mass > 0 for ask in question.asks)
+    return 1 / math.log2(2 + max(1, sum(ask.mass > 0 for ask in question.asks)))
 
 
 def ranked(
     index: RecallIndex, scored: Scored, limit: int, *, domain: str | None = None, min_score: float = 0.0
 ) -> list[int]:
-    """Slots with any evidence, by score, then priority, then URI; at most `limit`."""
-    evidence = scored.raw["exact"] + scored.raw["glossary_semantic"] + scored.raw["dense"] + scored.raw["lexical"]
-    wanted = index.columns.used[: index.size] & (evidence > 0) & (scored.total >= min_score)
+    """Places in `scored` with any evidence, by score, then priority, then URI; at most `limit`."""
+    evidence = sum((scored.raw[name] for name in SIGNALS), start=np.zeros(len(scored.total)))
+    wanted = (evidence > 0) & (scored.total >= min_score)
+    places = [int(place) for place in np.flatnonzero(wanted)]
     if domain is not None:
-        for slot in np.flatnonzero(wanted):
-            wanted[slot] = index.entry(int(slot)).uri.startswith(f"{domain}://")
-    slots = np.flatnonzero(wanted)
-    if len(slots) > limit:
-        totals = scored.total[slots]
+        places = [place for place in places if _entry(index, scored, place).uri.startswith(f"{domain}://")]
+    if len(places) > limit:
+        totals = scored.total[places]
         edge = np.partition(totals, len(totals) - limit)[len(totals) - limit]
-        slots = slots[totals >= edge]
-    return sorted((int(slot) for slot in slots), key=lambda slot: _order(index, scored, slot))[:limit]
+        places = [place for place in places if scored.total[place] >= edge]
+    return sorted(places, key=lambda place: _order(index, scored, place))[:limit]
 
 
-def _order(index: RecallIndex, scored: Scored, slot: int) -> tuple[float, int, str]:
-    entry = index.entry(slot)
-    return -float(scored.total[slot]), entry.priority, entry.uri
+def _order(index: RecallIndex, scored: Scored, place: int) -> tuple[float, int, str]:
+    entry = _entry(index, scored, place)
+    return -float(scored.total[place]), entry.priority, entry.uri
 
 
-def candidate(index: RecallIndex, scored: Scored, slot: int, now: datetime) -> Candidate:
+def _entry(index: RecallIndex, scored: Scored, place: int) -> Entry:
+    return index.entry(int(scored.evidence.slots[place]))
+
+
+def candidate(index: RecallIndex, scored: Scored, place: int, now: datetime) -> Candidate:
     """One memory with its breakdown, cues and views that matched."""
-    entry = index.entry(slot)
-    cues, matched_on = explain(index, scored.question, scored.evidence, slot)
+    entry = _entry(index, scored, place)
+    cues, matched_on = explain(entry, scored.question, scored.evidence, place)
     views: list[ViewType] = []
-    if scored.evidence.gist[slot] >= _VIEW_HIT:
+    if scored.evidence.gist[place] >= _VIEW_HIT:
         views.append("gist")
-    if scored.evidence.question[slot] >= _VIEW_HIT:
+    if scored.evidence.question[place] >= _VIEW_HIT:
         views.append("question")
+    updated = float(index.columns.updated[scored.evidence.slots[place]])
     return Candidate(
         uri=entry.uri,
         uuid=entry.uuid,
         priority=entry.priority,
-        score=float(scored.total[slot]),
-        raw=_signals(scored.raw, slot),
-        weighted=_signals(scored.weighted, slot),
+        score=float(scored.total[place]),
+        raw=_signals(scored.raw, place),
+        weighted=_signals(scored.weighted, place),
         cues=tuple(cues),
         matched_on=tuple(matched_on),
         views=tuple(views),
-        age_days=round(age_days(float(index.columns.updated[slot]), now), 4),
+        age_days=round(age_days(updated, now), 4),
     )
 
 
-def _signals(parts: Mapping[str, NDArray[np.float64]], slot: int) -> Signals:
-    return Signals(**{name: float(values[slot]) for name, values in parts.items()})
+def _signals(parts: Mapping[str, Floats], place: int) -> Signals:
+    return Signals(**{name: float(values[place]) for name, values in parts.items()})
 
 
-def _recency(
-    updated: NDArray[np.float64], priority: NDArray[np.int32], settings: Mapping[str, Any], now: datetime
-) -> NDArray[np.float64]:
+def _recency(updated: Floats, priority: NDArray[np.int32], settings: Mapping[str, Any], now: datetime) -> Floats:
     """Halves with each half-life since the last update; priorities up to `priority_exempt` keep all of it."""
     most = float(settings["recall.recency.max_bonus"])
     if not settings["recall.recency.enabled"]:

@@ -15,9 +15,9 @@ import numpy as np
 from lorehooks.core.evidence import specificity
 from lorehooks.core.features import document, is_wording
 from lorehooks.core.index import RecallIndex
-from lorehooks.core.model import Candidate, Node
+from lorehooks.core.model import Candidate
 from lorehooks.core.question import analyse
-from lorehooks.core.recall import Scored, candidate, ranked, score
+from lorehooks.core.recall import SIGNALS, Scored, candidate, ranked, score
 from lorehooks.core.salience import weight_of
 from lorehooks.core.text import cut, strip_metadata, tokens
 
@@ -33,7 +33,7 @@ _LOOKED_AT = 8
 _OF_MODE: dict[Mode, tuple[str, ...]] = {
     "keyword": ("exact", "lexical"),
     "semantic": ("glossary_semantic", "dense"),
-    "both": ("exact", "glossary_semantic", "dense", "lexical"),
+    "both": SIGNALS,
 }
 
 
@@ -51,18 +51,18 @@ def search(
     text = strip_metadata(query).strip()[:MAX_QUERY_CHARS]
     if not text or limit <= 0:
         return []
-    scored = score(index, analyse(text, index), settings, now, project=None)
-    chosen = ranked(index, _only(scored, _OF_MODE[mode]), limit, domain=domain)
-    return [candidate(index, scored, slot, now) for slot in chosen]
+    scored = _only(score(index, analyse(text, index), settings, now, project=None), _OF_MODE[mode])
+    return [candidate(index, scored, place, now) for place in ranked(index, scored, limit, domain=domain)]
 
 
 def _only(scored: Scored, names: Sequence[str]) -> Scored:
     """The scores with the signals of a mode alone; bonuses stay, since they order what is equal."""
-    every = _OF_MODE["both"]
+    others = [name for name in SIGNALS if name not in names]
     nothing = np.zeros_like(scored.total)
-    dropped = sum((scored.weighted[name] for name in every if name not in names), start=nothing)
-    raw = {name: values if name in names or name not in every else nothing for name, values in scored.raw.items()}
-    return Scored(scored.question, scored.evidence, raw, scored.weighted, np.round(scored.total - dropped, 6))
+    dropped = sum((scored.weighted[name] for name in others), start=nothing)
+    none = dict.fromkeys(others, nothing)
+    total = np.round(scored.total - dropped, 6)
+    return Scored(scored.question, scored.evidence, {**scored.raw, **none}, {**scored.weighted, **none}, total)
 
 
 def near_duplicate(
@@ -73,8 +73,7 @@ def near_duplicate(
     Similarity is the weighted share of common wording in all wording of both. Other words for the same thing, or
     another language, are not found: a warning that is often wrong is not read.
     """
-    blank = Node("", "", content, 0, "", tuple(glossary), "", "", "")
-    wording = {key: _telling(index, key) for key in document(blank).strengths if is_wording(key)}
+    wording = {key: _telling(index, key) for key in document("", content, "", glossary).strengths if is_wording(key)}
     total = sum(wording.values())
     if total <= 0:
         return []
@@ -87,7 +86,7 @@ def near_duplicate(
     for slot in np.argsort(-common, kind="stable")[:_LOOKED_AT]:
         if common[slot] <= 0:
             break
-        theirs = sum(_telling(index, key) for key in index.postings.keys_of(int(slot)) if is_wording(key))
+        theirs = sum(_telling(index, key) for key in index.document_at(int(slot)).strengths if is_wording(key))
         similarity = float(common[slot]) / max(total + theirs - float(common[slot]), 1e-9)
         if similarity >= _DUPLICATE:
             found.append((index.entry(int(slot)).uri, round(min(similarity, 1.0), 4)))
