@@ -32,6 +32,7 @@ SOURCE_HEADER = "X-Lore-Source"
 """Says where a write came from (`cli`, `mcp:<tool>`); a server that does not know it records its own route."""
 _WAITS = "Not changed yet"
 """How our server begins the warning that says the same as `proposal`."""
+_JSON_LINES = "application/x-ndjson"
 HOPS_HEADER = "X-Lore-Hops"
 MAX_HOPS = 3
 """A service that is told to use itself is found out when its own request comes back."""
@@ -332,7 +333,7 @@ class LoreClient:
         )
         if reply.status in _NOT_FOR_OTHERS or HTTPStatus.MULTIPLE_CHOICES <= reply.status < HTTPStatus.BAD_REQUEST:
             raise_for_status(reply, self.endpoint.label)
-        if reply.content:
+        if reply.content and reply.content_type != _JSON_LINES:
             decode_json(reply, self.endpoint.label)
         return reply
 

@@ -9,6 +9,8 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import getproxies_environment, proxy_bypass
 
 from lorehooks.clients import config, credentials
 from lorehooks.clients.answers import Health
@@ -19,7 +21,7 @@ from lorehooks.clients.endpoint import LOCAL_URL, Endpoint, is_loopback, origin_
 from lorehooks.clients.errors import ServerProblem
 from lorehooks.clients.target import BASE_URL, PUBLIC_FILE, Target, resolve
 from lorehooks.clients.transport import Transport
-from lorehooks.clients.tunnel import Tunnel, find_home, parse_ssh
+from lorehooks.clients.tunnel import AGENT, Tunnel, find_home, parse_ssh
 from lorehooks.core.errors import InvalidError, LoreError
 from lorehooks.core.home import Home
 
@@ -55,13 +57,14 @@ async def connect_url(
     url = parse_url(address)
     _check_not_itself(home, url)
     kept = credentials.credential_for(home, url)
-    wanted = Credential(token or kept.token, allow_insecure_http or (token is None and kept.allow_insecure_http))
-    health = await _try(Endpoint(url, wanted.token, allow_insecure_http=wanted.allow_insecure_http))
+    wanted = Credential(
+        token or kept.token,
+        allow_insecure_http or (token is None and kept.allow_insecure_http),
+        None if is_loopback(url) else _proxy(url),
+    )
+    health = await _try(Endpoint(url, wanted.token, allow_insecure_http=wanted.allow_insecure_http, proxy=wanted.proxy))
     before = resolve(home, config.load(home), environment)
-    changes = []
-    if wanted != kept:
-        credentials.keep(home, url, wanted)
-        changes.append(f"{credentials.path_of(home)}: token for {origin_of(url)}, sent nowhere else")
+    changes = _keep(home, url, kept, wanted)
     warnings = []
     if url.startswith("http://") and not is_loopback(url):
         warnings.append(f"{url} is plain http: everyone on the way can read what is sent and answered")
@@ -79,7 +82,9 @@ async def connect_ssh(home: Home, address: str, environment: Mapping[str, str], 
         finally:
             await tunnel.close()
     before = resolve(home, config.load(home), environment)
-    return await _save(home, str(found), before, environment, health, [], [])
+    kept = credentials.credential_for(home, str(found))
+    changes = _keep(home, str(found), kept, Credential(agent=environment.get(AGENT) or kept.agent))
+    return await _save(home, str(found), before, environment, health, changes, [])
 
 
 async def connect_embedded(home: Home, environment: Mapping[str, str]) -> Connected:
@@ -98,6 +103,31 @@ async def reload_service(home: Home) -> str:
     finally:
         await transport.close()
     return "" if reply.status < _OK + 100 else "The service runs in the foreground: end it and start `lore serve` again"
+
+
+def _keep(home: Home, address: str, kept: Credential, wanted: Credential) -> list[str]:
+    """Keep what is new for an address, and say so without repeating it."""
+    if wanted == kept:
+        return []
+    credentials.keep(home, address, wanted)
+    path = credentials.path_of(home)
+    told = {
+        f"token for {origin_of(address)}, sent nowhere else" if wanted.token else "": wanted.token != kept.token,
+        "the proxy of this shell": wanted.proxy != kept.proxy,
+        "the ssh agent of this login": wanted.agent != kept.agent,
+        "plain http accepted": wanted.allow_insecure_http != kept.allow_insecure_http,
+    }
+    return [f"{path}: {text}" for text, is_new in told.items() if is_new and text]
+
+
+def _proxy(url: str) -> str | None:
+    """The proxy that this shell's variables name for an address."""
+    proxies = getproxies_environment()
+    parts = urlsplit(url)
+    if not parts.hostname or proxy_bypass(parts.hostname):
+        return None
+    found = proxies.get(parts.scheme) or proxies.get("all")
+    return found if not found or "://" in found else f"http://{found}"
 
 
 def _check_not_itself(home: Home, url: str) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ import tomli_w
 
 from lorehooks.clients.config import ConfigError
 from lorehooks.clients.endpoint import check_token, origin_of
+from lorehooks.clients.tunnel import parse_ssh
 from lorehooks.core.files import write_whole
 from lorehooks.core.home import Home
 
@@ -30,6 +31,8 @@ class Credential:
 
     token: str | None = field(default=None, repr=False)
     allow_insecure_http: bool = False
+    proxy: str | None = field(default=None, repr=False)
+    agent: str | None = None
 
 
 def path_of(home: Home) -> Path:
@@ -39,9 +42,10 @@ def path_of(home: Home) -> Path:
 
 def credential_for(home: Home, url: str) -> Credential:
     """What is kept for the origin of an address; empty when nothing is. Raises ConfigError for a broken file."""
-    entry = _read(home).get(origin_of(url), {})
-    token = entry.get("token")
-    return Credential(token if isinstance(token, str) and token else None, entry.get("allow_insecure_http") is True)
+    entry = _read(home).get(_key(url), {})
+    return Credential(
+        _text(entry, "token"), entry.get("allow_insecure_http") is True, _text(entry, "proxy"), _text(entry, "agent")
+    )
 
 
 def keep(home: Home, url: str, credential: Credential) -> None:
@@ -49,17 +53,31 @@ def keep(home: Home, url: str, credential: Credential) -> None:
     if credential.token is not None:
         check_token(credential.token)
     table = _read(home)
-    entry: dict[str, object] = {}
-    if credential.token is not None:
-        entry["token"] = credential.token
-    if credential.allow_insecure_http:
-        entry["allow_insecure_http"] = True
+    fields = {
+        "token": credential.token,
+        "allow_insecure_http": credential.allow_insecure_http,
+        "proxy": credential.proxy,
+        "agent": credential.agent,
+    }
+    entry = {name: value for name, value in fields.items() if value}
     if entry:
-        table[origin_of(url)] = entry
+        table[_key(url)] = entry
     else:
-        table.pop(origin_of(url), None)
+        table.pop(_key(url), None)
     home.root.mkdir(mode=0o700, parents=True, exist_ok=True)
     write_whole(path_of(home), tomli_w.dumps(table).encode(), 0o600)
+
+
+def _key(address: str) -> str:
+    """What an address is kept under: its origin, never a path below it."""
+    if address.startswith("ssh://"):
+        return str(replace(parse_ssh(address), home=""))
+    return origin_of(address)
+
+
+def _text(entry: Mapping[str, Any], name: str) -> str | None:
+    value = entry.get(name)
+    return value if isinstance(value, str) and value else None
 
 
 def _read(home: Home) -> dict[str, dict[str, Any]]:

@@ -23,6 +23,8 @@ class Endpoint:
     token: str | None = field(default=None, repr=False)
     socket: Path | None = None
     allow_insecure_http: bool = False
+    proxy: str | None = field(default=None, repr=False)
+    """Goes before the proxy variables; never used on this machine."""
     name: str = ""
     """What people call it in messages; empty takes the address."""
 

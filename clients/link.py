@@ -25,7 +25,7 @@ class Link:
         self.target = target
         self.breaker = Breaker(target.address)
         self._client = client or LoreClient(target.endpoint or Endpoint(target.address), hops=1)
-        self._tunnel = Tunnel(target.ssh, tunnel_socket(home)) if target.ssh else None
+        self._tunnel = Tunnel(target.ssh, tunnel_socket(home), agent=target.agent) if target.ssh else None
 
     async def ask(self, call: Callable[[LoreClient], Awaitable[Answer]], seconds: float | None = None) -> Answer:
         """Make one call, unless the breaker is open. `seconds` is what reaching the server through a tunnel may take.

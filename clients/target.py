@@ -44,6 +44,8 @@ class Target:
     address: str = EMBEDDED
     endpoint: Endpoint | None = None
     ssh: SshAddress | None = None
+    agent: str = ""
+    """Socket of the ssh agent that `lore connect` had."""
     problem: str = ""
     """What is wrong with it. Calls then fail with the same words, since falling back would split the memory in two."""
 
@@ -72,7 +74,8 @@ def _configured(home: Home, address: str) -> Target:
     try:
         if address.startswith("ssh://"):
             ssh = parse_ssh(address)
-            return Target("config", str(ssh), endpoint_over(home, ssh), ssh)
+            agent = credential_for(home, address).agent or ""
+            return Target("config", str(ssh), endpoint_over(home, ssh), ssh, agent)
         return _web(home, "config", address, credential_for(home, address).token)
     except LoreError as error:
         return Target("config", address, Endpoint(address), problem=str(error))
@@ -81,7 +84,8 @@ def _configured(home: Home, address: str) -> Target:
 def _web(home: Home, row: Row, url: str, token: str | None) -> Target:
     try:
         url = parse_url(url)
-        endpoint = Endpoint(url, token, allow_insecure_http=credential_for(home, url).allow_insecure_http)
+        kept = credential_for(home, url)
+        endpoint = Endpoint(url, token, allow_insecure_http=kept.allow_insecure_http, proxy=kept.proxy)
         endpoint.check()
     except LoreError as error:
         return Target(row, url, Endpoint(url, token), problem=str(error))

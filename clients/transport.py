@@ -172,7 +172,8 @@ class Transport:
             headers=headers,
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
             verify=_trusted() if endpoint.url.startswith("https://") else _trusts_nobody(),
-            trust_env=not endpoint.is_local,
+            proxy=None if endpoint.is_local else endpoint.proxy,
+            trust_env=not endpoint.is_local and endpoint.proxy is None,
             follow_redirects=False,
             timeout=None,  # noqa: S113  (`call` holds the whole exchange to one deadline)
             limits=_LIMITS,

@@ -12,6 +12,7 @@ import os
 import re
 import shlex
 import subprocess
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote, unquote, urlsplit
@@ -20,6 +21,7 @@ from lorehooks.clients.errors import UnreachableError
 from lorehooks.core.errors import InvalidError
 from lorehooks.core.home import Home
 
+AGENT = "SSH_AUTH_SOCK"
 START_SECONDS = 15.0
 _END_SECONDS = 3.0
 OPTIONS = (
@@ -111,10 +113,14 @@ async def find_home(address: SshAddress, *, ssh: str = "ssh") -> SshAddress:
 class Tunnel:
     """The ssh child of one address. `ensure` starts it when it does not run; several callers wait for one start."""
 
-    def __init__(self, address: SshAddress, near: Path, *, ssh: str = "ssh") -> None:
-        """`near` is the socket that will appear here; its folder must exist."""
+    def __init__(self, address: SshAddress, near: Path, *, agent: str = "", ssh: str = "ssh") -> None:
+        """`near` is the socket that will appear here; its folder must exist.
+
+        `agent`: the socket of an ssh agent, for a process whose environment names none.
+        """
         self.address = address
         self.near = near
+        self._environment = {**os.environ} if AGENT in os.environ or not agent else {**os.environ, AGENT: agent}
         self._ssh = ssh
         self._child: _Child | None = None
         self._starting: asyncio.Task[None] | None = None
@@ -158,6 +164,7 @@ class Tunnel:
                 *(*self.address.destination, f"exec sh -c {shlex.quote(script)}"),
             ],
             self.near.parent,
+            self._environment,
         )
         try:
             async with asyncio.timeout(START_SECONDS):
@@ -190,12 +197,13 @@ class _Child:
         self._reading = asyncio.create_task(self._read())
 
     @classmethod
-    async def run(cls, command: list[str], folder: Path) -> _Child:
+    async def run(cls, command: list[str], folder: Path, environment: Mapping[str, str]) -> _Child:
         """Start ssh. Raises UnreachableError where there is none."""
         try:
             process = await asyncio.create_subprocess_exec(
                 *command,
                 cwd=folder,
+                env=environment,
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.DEVNULL,
                 stderr=asyncio.subprocess.PIPE,

@@ -108,6 +108,18 @@ def test_a_token_does_not_go_over_plain_http_to_another_machine(run, home: Home)
     assert saved(home) is None
 
 
+def test_the_proxy_of_the_shell_is_used_and_kept_for_the_service(
+    run, home: Home, upstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proxy = upstream()  # to a proxy, one asks for the whole address
+    proxy.answer = lambda asked: (200, [] if asked.what.endswith("domains") else {"status": "ok"})
+    monkeypatch.setenv("http_proxy", proxy.url.removeprefix("http://"))
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    assert run("http://lore.example.test").exit_code == 0
+    assert credentials.credential_for(home, "http://lore.example.test").proxy == proxy.url
+    assert len(proxy.asked) == 2
+
+
 def test_embedded_goes_back_and_leaves_the_token_with_its_server(run, home: Home, upstream) -> None:
     server = upstream(TOKEN)
     run(server.url, "--token-stdin", stdin=TOKEN)

@@ -141,6 +141,19 @@ def test_tokens_are_for_their_owner_only_and_for_their_origin_only(home: Home) -
     assert "one" not in path.read_text()
 
 
+def test_proxy_and_agent_of_the_shell_that_connected_are_kept_for_the_service(home: Home) -> None:
+    credentials.keep(home, SERVER, Credential("t", proxy="http://user:secret@proxy:3128"))
+    config.save(home, {"server.url": SERVER})
+    found = target_of(home)
+    assert found.endpoint.proxy == "http://user:secret@proxy:3128"
+    assert "secret" not in repr(found)
+    credentials.keep(home, "ssh://me@desk:22/home/me/.lore", Credential(agent="/run/agent"))
+    config.save(home, {"server.url": "ssh://me@desk:22/elsewhere"})
+    assert target_of(home).agent == "/run/agent"
+    config.save(home, {"server.url": "ssh://me@other/elsewhere"})
+    assert target_of(home).agent == ""
+
+
 @pytest.mark.parametrize(
     ("text", "url"),
     [

@@ -76,7 +76,11 @@ class Far:
 
     @property
     def runs(self) -> list[list[str]]:
-        return [json.loads(line) for line in self.log.read_text().splitlines()]
+        return [json.loads(line)[0] for line in self.log.read_text().splitlines()]
+
+    @property
+    def agents(self) -> list[str]:
+        return [json.loads(line)[1] for line in self.log.read_text().splitlines()]
 
     def end_service(self) -> None:
         os.kill(self.pid, signal.SIGKILL)
@@ -185,6 +189,23 @@ def test_a_far_service_that_ended_is_started_again(far: Far, home: Home) -> None
             await link.close()
 
     asyncio.run(run())
+
+
+def test_the_agent_of_the_login_is_kept_for_a_service_that_has_none(
+    far: Far, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
+    asyncio.run(connect_ssh(home, "ssh://me@desk.example.test", {"SSH_AUTH_SOCK": "/run/agent"}, ssh=far.ssh))
+    target = resolve(home, config.load(home), {})
+    assert target.agent == "/run/agent"
+
+    async def run() -> None:
+        tunnel = Tunnel(address_of(far), home.run / "remote.sock", agent=target.agent, ssh=far.ssh)
+        await tunnel.ensure()
+        await tunnel.close()
+
+    asyncio.run(run())
+    assert far.agents == ["", "", "/run/agent"]
 
 
 def test_a_host_that_cannot_be_reached_says_what_ssh_said(

@@ -1,6 +1,6 @@
 """Stands in for `ssh` in tests: runs the remote command here, with the far user's HOME, and forwards Unix sockets.
 
-Environment: FAKE_SSH_HOME is the far HOME, FAKE_SSH_LOG gets one JSON line of arguments per run, FAKE_SSH_REFUSE a message
+Environment: FAKE_SSH_HOME is the far HOME, FAKE_SSH_LOG gets one JSON line of arguments and agent per run, FAKE_SSH_REFUSE a message
 to fail with, as a host that cannot be reached would.
 """
 
@@ -50,7 +50,7 @@ def forward(near: str, far: str) -> None:
 def main() -> int:
     arguments = sys.argv[1:]
     with open(os.environ["FAKE_SSH_LOG"], "a", encoding="utf-8") as log:  # noqa: PTH123
-        log.write(json.dumps(arguments) + "\n")
+        log.write(json.dumps([arguments, os.environ.get("SSH_AUTH_SOCK", "")]) + "\n")
     if refusal := os.environ.get("FAKE_SSH_REFUSE"):
         print(refusal, file=sys.stderr)
         return 255
