@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,17 +10,17 @@ import click
 
 from lorehooks.clients import output
 from lorehooks.clients.command import Group, Invocation, json_option, pass_invocation
+from lorehooks.clients.node_text import CHILDREN, changes, child_json, child_row, event_row, node_json, say_page
 from lorehooks.clients.output import Column
 from lorehooks.clients.text_input import asked_content, edited, given_content, keywords
 from lorehooks.core.escape import visible
 from lorehooks.core.model import DEFAULT_PRIORITY, NodeDraft, NodePatch, Origin, WriteResult
 
 if TYPE_CHECKING:
-    from lorehooks.clients.answers import Child, HistoryEvent, NodePage
+    from lorehooks.clients.answers import Child
     from lorehooks.clients.client import LoreClient
 
 CLI = Origin("cli")
-_CHILDREN = (Column("memory", elastic=True), Column("priority", right=True), Column("says", elastic=True))
 _HITS = (Column("score", right=True), Column("memory", elastic=True), Column("says", elastic=True))
 _HISTORY = (
     Column("event", right=True),
@@ -83,11 +82,11 @@ def get(invocation: Invocation, uri: str, *, bare: bool) -> None:
     """Open a memory, or the root of a domain (domain://)."""
     page = invocation.ask(lambda client: client.node_page(uri))
     if invocation.as_json:
-        output.say_json(_node_json(page))
+        output.say_json(node_json(page))
     elif bare:
         click.echo(page.node.content)
     else:
-        _say_page(page)
+        say_page(page)
 
 
 @node.command()
@@ -121,7 +120,7 @@ def update(
     text = given_content(content, file)
     if edit and text is not None:
         raise click.UsageError("--edit opens the content in your editor, so give no other content.")
-    changes = NodePatch(
+    patch = NodePatch(
         text,
         priority,
         disclosure,
@@ -129,17 +128,17 @@ def update(
         keywords(add),
         keywords(remove),
     )
-    if edit or (changes == NodePatch() and sys.stdin.isatty()):
+    if edit or (patch == NodePatch() and sys.stdin.isatty()):
         before = invocation.ask(lambda client: client.get_node(uri)).content
-        changes = NodePatch(edited(before), *_rest(changes))
-    if changes == NodePatch():
+        patch = NodePatch(edited(before), *_rest(patch))
+    if patch == NodePatch():
         raise click.UsageError(
             "Say what to change: CONTENT, --edit, --priority, --disclosure, --glossary, --add, --remove."
         )
     tell_write(
         invocation,
         "Updated",
-        invocation.ask(lambda client: client.update_node(uri, changes, CLI, allow_secret=allow_secret)),
+        invocation.ask(lambda client: client.update_node(uri, patch, CLI, allow_secret=allow_secret)),
     )
 
 
@@ -186,9 +185,9 @@ def list_(invocation: Invocation, uri: str | None, *, recursive: bool) -> None:
         return
     children = invocation.ask(lambda client: _below(client, uri, recursive=recursive))
     if invocation.as_json:
-        output.say_json({"uri": uri or "", "children": [_child_json(child) for child in children]})
+        output.say_json({"uri": uri or "", "children": [child_json(child) for child in children]})
     else:
-        output.say_table(_CHILDREN, [_child_row(child) for child in children], empty=f"Nothing lies below {uri}.")
+        output.say_table(CHILDREN, [child_row(child) for child in children], empty=f"Nothing lies below {uri}.")
 
 
 @node.command()
@@ -222,11 +221,11 @@ def history(invocation: Invocation, uri: str, *, limit: int, diff: bool) -> None
         output.say_json(past)
     elif diff:
         for event in past.events:
-            output.say("  ".join(_event_row(event)[:4]), bold=True)
-            for line in _changes(event):
+            output.say("  ".join(event_row(event)[:4]), bold=True)
+            for line in changes(event):
                 output.say_diff(f"  {line}")
     else:
-        output.say_table(_HISTORY, [_event_row(event) for event in past.events])
+        output.say_table(_HISTORY, [event_row(event) for event in past.events])
 
 
 @node.command()
@@ -265,81 +264,5 @@ async def _below(client: LoreClient, uri: str | None, *, recursive: bool) -> lis
     return found
 
 
-def _rest(changes: NodePatch) -> tuple[Any, ...]:
-    return (changes.priority, changes.disclosure, changes.glossary, changes.glossary_add, changes.glossary_remove)
-
-
-def _say_page(page: NodePage) -> None:
-    node = page.node
-    output.say(node.uri, bold=True)
-    if not node.is_virtual:
-        _say_field("priority", str(node.priority))
-        _say_field("disclosure", node.disclosure)
-        _say_field("glossary", ", ".join(node.glossary_keywords))
-        by = " by ".join(
-            filter(
-                None,
-                (
-                    output.moment(node.last_updated_at or node.created_at),
-                    _who(node.last_updated_client_type, node.last_updated_source),
-                ),
-            )
-        )
-        _say_field("written", by)
-        output.say()
-        output.say(node.content or "(no content)")
-    if page.children:
-        output.say()
-        output.say_table(_CHILDREN, [_child_row(child) for child in page.children])
-
-
-def _say_field(name: str, value: str) -> None:
-    if value:
-        output.say(f"{name:<11}{value}")
-
-
-def _child_row(child: Child) -> tuple[object, ...]:
-    more = f" (+{child.approx_children_count})" if child.approx_children_count else ""
-    return f"{child.uri}{more}", child.priority, child.disclosure or child.content_snippet
-
-
-def _node_json(page: NodePage) -> dict[str, object]:
-    node = page.node
-    return {
-        "uri": node.uri,
-        "uuid": "" if node.is_virtual else node.node_uuid,
-        "content": node.content,
-        "priority": node.priority,
-        "disclosure": node.disclosure,
-        "glossary": node.glossary_keywords,
-        "created_at": node.created_at,
-        "updated_at": node.last_updated_at,
-        "client_type": node.last_updated_client_type,
-        "source": node.last_updated_source,
-        "children": [_child_json(child) for child in page.children],
-    }
-
-
-def _child_json(child: Child) -> dict[str, object]:
-    return {
-        "uri": child.uri,
-        "priority": child.priority,
-        "disclosure": child.disclosure,
-        "snippet": child.content_snippet,
-        "children": child.approx_children_count,
-    }
-
-
-def _event_row(event: HistoryEvent) -> tuple[str, ...]:
-    kind = "rollback" if event.is_rollback else event.event_type.replace("_", " ")
-    return str(event.id), output.moment(event.created_at), kind, _who(event.client_type, event.source), event.summary
-
-
-def _who(client_type: str | None, source: str | None) -> str:
-    return " ".join(filter(None, (client_type, f"({source})" if client_type and source else source)))
-
-
-def _changes(event: HistoryEvent) -> Iterator[str]:
-    for change in event.diffs:
-        yield f"{change.get('field')}:"
-        yield from output.changed_lines(change.get("before"), change.get("after"))
+def _rest(patch: NodePatch) -> tuple[Any, ...]:
+    return (patch.priority, patch.disclosure, patch.glossary, patch.glossary_add, patch.glossary_remove)

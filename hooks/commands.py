@@ -88,9 +88,8 @@ def serve(invocation: Invocation, port: int, host: str, names: tuple[str, ...]) 
             output.say(f"Token: {invocation.home.root / 'token'}")
             output.note("Ctrl-C ends it.", dim=True)
 
-    with contextlib.suppress(
-        KeyboardInterrupt
-    ):  # before its loop runs, Ctrl-C is an exception, and as much the regular end
+    # Before its loop runs, Ctrl-C is an exception, and as much the regular end.
+    with contextlib.suppress(KeyboardInterrupt):
         local.serve(invocation.home, port, host, names=names, on_ready=ready)
 
 
