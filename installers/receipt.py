@@ -120,11 +120,11 @@ def save(home: Home, receipt: Receipt) -> None:
 
 
 def discard(home: Home, runtime: str) -> None:
-    """Remove a receipt, and the old contents that no other one names."""
+    """Remove a receipt, and the old contents that no other one names (none while another cannot be read)."""
     (home.receipts / f"{runtime}.json").unlink(missing_ok=True)
-    folder = home.receipts / "originals"
-    if folder.is_dir():
-        named = {note.original for each in installed(home) for note in each.edited}
+    rest, folder = installed(home), home.receipts / "originals"
+    if folder.is_dir() and len(rest) == len(list(home.receipts.glob("*.json"))):
+        named = {note.original for each in rest for note in each.edited}
         for kept in folder.iterdir():
             if kept.name not in named:
                 kept.unlink()

@@ -244,6 +244,20 @@ def test_a_receipt_of_a_newer_release_is_not_guessed_at(machine):
         machine.install()
 
 
+def test_old_contents_are_kept_as_long_as_any_receipt_may_need_them(machine):
+    machine.host.settings.write_bytes(FOREIGN)
+    machine.install()
+    newer = machine.context.home.receipts / "zcode.json"
+    newer.write_text('{"version": 99}')
+    machine.uninstall()
+    originals = machine.context.home.receipts / "originals"
+    assert [path.read_bytes() for path in originals.iterdir()] == [FOREIGN]
+    newer.unlink()
+    machine.install()
+    machine.uninstall()
+    assert list(originals.iterdir()) == []
+
+
 def test_a_receipt_is_for_its_owner_only(machine):
     machine.host.settings.write_bytes(b'{"token": "secret"}')
     machine.install()
