@@ -145,3 +145,11 @@ def running(place: Place) -> Place:
     """The same with its service running and loaded."""
     service.start(place.home)
     return place
+
+
+@pytest.fixture
+def real(place: Place) -> Place:
+    """The home of `place` with the real service in it, running."""
+    layout.lay(place.home)
+    service.start(place.home)
+    return place

@@ -10,21 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from lorehooks.hooks import bridge, layout, service
+from lorehooks.hooks import bridge, layout
 
 CASES = sorted((Path(__file__).parents[1] / "cases" / "in").iterdir())
 HUGE = {
     "huge": {"session_id": "s-1", "cwd": "/tmp/p", "prompt": "部署方案 and more words " * 100_000},
     "one long token": {"session_id": "s-1", "cwd": "/tmp/p", "prompt": "a" * 3_000_000},
 }
-
-
-@pytest.fixture
-def real(place):
-    """The home of `place` with the real service in it, running."""
-    layout.lay(place.home)
-    service.start(place.home)
-    return place
 
 
 def check(ran, event: str) -> None:
