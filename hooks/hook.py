@@ -14,6 +14,7 @@ import time
 
 ALLOWED = b"HOME PATH LANG TZ TMPDIR USER LOGNAME XDG_RUNTIME_DIR SSL_CERT_FILE SSL_CERT_DIR".split()
 MOST_INPUT = 64 << 20  # above it there is no prompt that a person wrote
+SELF_TEST = b'"lore-selftest"'  # the session of `lore doctor`, which wants to see silence where a session would
 START = sys.argv[-1].replace(".", "").lower() == "sessionstart"
 client, event, data = "", "", b""
 waiting = "stdin"  # where the time went, should it run out
@@ -37,7 +38,7 @@ def say(answer: bytes) -> None:
 def leave(reason: str) -> None:
     """End without the service's answer, and say so where `lore doctor` looks."""
     try:
-        if inside:
+        if inside and SELF_TEST not in data:
             append("misses.log", f"{time.time() * 1000:.0f} {client} {event} {reason}\n")
             if reason in {"timeout", "start_failed"}:
                 append("breaker", ".")
