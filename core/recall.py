@@ -7,25 +7,21 @@ repeated to the same bytes.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lorehooks.core.cues import explain
 from lorehooks.core.evidence import Evidence, Floats, gather
 from lorehooks.core.index import Entry, RecallIndex, age_days
 from lorehooks.core.model import Candidate, RecallQuery, RecallResult, Signals, ViewType
 from lorehooks.core.question import Question, analyse
+from lorehooks.core.scoring import SIGNALS, Traits, bonuses, damping, fates, weigh
 from lorehooks.core.text import cut, strip_metadata
 
-Withheld = Literal["", "boot", "score", "limit"]
-
-SIGNALS = ("exact", "glossary_semantic", "dense", "lexical")
 _VIEW_HIT = 0.25
 """Calibrated closeness from which a view counts as hit."""
 
@@ -56,20 +52,23 @@ def recall(index: RecallIndex, query: RecallQuery, settings: Mapping[str, Any], 
     most = int(settings["recall.display.max_display_items"]) if most is None else most
     threshold = query.min_display_score
     threshold = float(settings["recall.display.min_display_score"]) if threshold is None else threshold
-    candidates: list[Candidate] = []
-    shown = 0
-    for place in ranked(index, scored, max(query.limit, most, 1), domain=query.domain, min_score=query.min_score):
-        withheld: Withheld = ""
-        if query.exclude_boot and index.columns.boot[scored.evidence.slots[place]]:
-            withheld = "boot"
-        elif scored.total[place] < threshold:
-            withheld = "score"
-        elif shown >= most:
-            withheld = "limit"
-        else:
-            shown += 1
-        candidates.append(replace(candidate(index, scored, place, now), withheld=withheld))
-    return RecallResult(text, tuple(candidates), truncated_at=truncated_at)
+    places = ranked(index, scored, max(query.limit, most, 1), domain=query.domain, min_score=query.min_score)
+    boot = index.columns.boot[scored.evidence.slots]
+    withheld = fates(
+        ((float(scored.total[place]), query.exclude_boot and bool(boot[place])) for place in places),
+        threshold=threshold,
+        most=most,
+    )
+    return RecallResult(
+        text,
+        tuple(
+            replace(candidate(index, scored, place, now), withheld=why)
+            for place, why in zip(places, withheld, strict=True)
+        ),
+        truncated_at=truncated_at,
+        query_words=words_of(scored.question),
+        lexical_damp=round(damping(words_of(scored.question)), 6),
+    )
 
 
 def score(
@@ -77,36 +76,24 @@ def score(
 ) -> Scored:
     """The score of every memory that could matter."""
     found = gather(question, index, project, settings)
-    hit_gist, hit_question = found.gist >= _VIEW_HIT, found.question >= _VIEW_HIT
-    priority = index.columns.priority[found.slots]
-    base, step = float(settings["recall.bonus.priority_base"]), float(settings["recall.bonus.priority_step"])
-    several = (hit_gist & hit_question) * float(settings["recall.bonus.multi_view_step"])
-    bonuses = {
-        "view": np.maximum(
-            hit_gist * float(settings["views.prior.gist"]), hit_question * float(settings["views.prior.question"])
-        ),
-        "priority": np.clip(base - np.maximum(priority, 0) * step, 0, None),
-        "multi_view": np.minimum(several, float(settings["recall.bonus.multi_view_cap"])),
-        "recency": _recency(index.columns.updated[found.slots], priority, settings, now),
-    }
-    weights = {
-        "exact": float(settings["recall.weights.w_exact"]),
-        "glossary_semantic": float(settings["recall.weights.w_glossary_semantic"]),
-        "dense": float(settings["recall.weights.w_dense"]),
-        "lexical": float(settings["recall.weights.w_lexical"]) * damping(question),
-    }
-    raw = {name: np.round(getattr(found, name), 4) for name in weights}
-    weighted = {name: np.round(raw[name] * weight, 4) for name, weight in weights.items()}
-    bonuses = {name: np.round(value, 4) for name, value in bonuses.items()}
+    raw = {name: np.round(getattr(found, name), 4) for name in SIGNALS}
+    traits = Traits(
+        priority=index.columns.priority[found.slots],
+        age_days=(now.timestamp() - index.columns.updated[found.slots]) / 86400,
+        hit_gist=found.gist >= _VIEW_HIT,
+        hit_question=found.question >= _VIEW_HIT,
+    )
+    weighted = {name: np.round(value, 4) for name, value in weigh(raw, words_of(question), settings).items()}
+    extra = {name: np.round(value, 4) for name, value in bonuses(traits, settings).items()}
     total = np.zeros(len(found.slots))
-    for part in (*weighted.values(), *bonuses.values()):
+    for part in (*weighted.values(), *extra.values()):
         total = total + part
-    return Scored(question, found, {**raw, **bonuses}, {**weighted, **bonuses}, np.round(total, 6))
+    return Scored(question, found, {**raw, **extra}, {**weighted, **extra}, np.round(total, 6))
 
 
-def damping(question: Question) -> float:
-    """How much of the lexical weight is left: the longer the prompt, the less a shared word says (4.3)."""
-    return 1 / math.log2(2 + max(1, sum(ask.mass > 0 for ask in question.asks)))
+def words_of(question: Question) -> int:
+    """How many pieces of the prompt carry meaning, which lexical damping reckons with."""
+    return sum(ask.mass > 0 for ask in question.asks)
 
 
 def ranked(
@@ -160,13 +147,3 @@ def candidate(index: RecallIndex, scored: Scored, place: int, now: datetime) -> 
 
 def _signals(parts: Mapping[str, Floats], place: int) -> Signals:
     return Signals(**{name: float(values[place]) for name, values in parts.items()})
-
-
-def _recency(updated: Floats, priority: NDArray[np.int32], settings: Mapping[str, Any], now: datetime) -> Floats:
-    """Halves with each half-life since the last update; priorities up to `priority_exempt` keep all of it."""
-    most = float(settings["recall.recency.max_bonus"])
-    if not settings["recall.recency.enabled"]:
-        return np.zeros(len(updated))
-    days = np.maximum(0.0, (now.timestamp() - updated) / 86400)
-    fading = most * 0.5 ** (days / float(settings["recall.recency.half_life_days"]))
-    return np.where(priority <= int(settings["recall.recency.priority_exempt"]), most, fading)

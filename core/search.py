@@ -17,8 +17,9 @@ from lorehooks.core.features import document, is_wording
 from lorehooks.core.index import RecallIndex
 from lorehooks.core.model import Candidate
 from lorehooks.core.question import analyse
-from lorehooks.core.recall import SIGNALS, Scored, candidate, ranked, score
+from lorehooks.core.recall import Scored, candidate, ranked, score
 from lorehooks.core.salience import weight_of
+from lorehooks.core.scoring import SIGNALS
 from lorehooks.core.text import cut, strip_metadata, tokens
 
 Mode = Literal["keyword", "semantic", "both"]
