@@ -91,6 +91,7 @@ class EmbeddedBackend:
     # --- reading ---
 
     async def status(self) -> Mapping[str, object]:
+        self.store.database.query("SELECT seq FROM events LIMIT 1")
         return {"status": "ok", "database": "connected"}
 
     def state(self) -> dict[str, object]:

@@ -70,6 +70,8 @@ def event_answer(event: Event) -> EventAnswer:
     details = {name: value for name, value in event.data.items() if name not in ("before", "after")}
     if event.type == "move" and before and after:
         details |= {"operation": "move", "old_uri": before["uri"], "new_uri": after["uri"]}
+    if event.type == "update" and before and after:
+        details |= {f"{name}_changed": before[name] != after[name] for name in ("content", "priority", "disclosure")}
     if event.client_type:
         details["client_type"] = event.client_type
     return EventAnswer(
@@ -110,7 +112,7 @@ def _diffs(event_type: str, before: State | None, after: State | None) -> list[D
     for name, kind in _KINDS:
         old, new = (before or {}).get(name), (after or {}).get(name)
         if (old or None) != (new or None) and (name != "uri" or event_type == "move"):
-            found.append(Diff(field=name, kind=kind, before=old, after=new))
+            found.append(Diff(field=name, kind=kind, before=_shown(old), after=_shown(new)))
     old_words, new_words = (before or {}).get("glossary", []), (after or {}).get("glossary", [])
     if event_type == "glossary_add":
         found += [_word("keyword_add", None, word) for word in new_words if word not in old_words]
@@ -119,6 +121,10 @@ def _diffs(event_type: str, before: State | None, after: State | None) -> list[D
     elif old_words != new_words:
         found.append(Diff(field="glossary_keywords", kind="keyword_list", before=old_words, after=new_words))
     return found
+
+
+def _shown(value: str | int | None) -> str | int | None:
+    return None if value == "" else value
 
 
 def _word(kind: str, before: str | None, after: str | None) -> Diff:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from typing import Literal
 
 from lorehooks.core.errors import LoreError
@@ -37,9 +36,9 @@ class Health(Answer):
 async def health(call: Call) -> Health:
     backend = call.parts.backend
     try:
-        backend.store.counts()
+        await backend.status()
         connected = True
-    except (LoreError, sqlite3.Error):
+    except LoreError:
         connected = False
     return Health(
         status="ok" if connected else "degraded",

@@ -79,6 +79,15 @@ class IndexBody(Body):
     path: str | None = None
 
 
+class IndexCounts(Answer):
+    """How many texts there are, and how many were made again."""
+
+    source_count: int
+    updated_count: int
+    deleted_count: int = 0
+    llm_refined_docs: int = 0
+
+
 class IndexAnswer(Answer):
     """Views are made by rule or kept as a model wrote them; a rebuild asks no model."""
 
@@ -89,9 +98,11 @@ class IndexAnswer(Answer):
     view_types: tuple[ViewType, ...] = VIEW_TYPES
     llm_model: str | None = None
     llm_refined_docs: int = 0
-    glossary_embedding_source_count: int = 0
-    glossary_embedding_updated_count: int = 0
+    glossary_embedding_source_count: int
+    glossary_embedding_updated_count: int
     glossary_embedding_deleted_count: int = 0
+    memory_views: IndexCounts
+    glossary_embeddings: IndexCounts
 
 
 class ForgetBody(Body):
@@ -170,14 +181,12 @@ async def rebuild(call: Call, query: RebuildQuery) -> RebuildAnswer | Response:
 @operation(operations, "POST", "/browse/recall/rebuild", "Make views and vectors again")
 async def rebuild_index(call: Call, body: IndexBody) -> IndexAnswer:
     backend = call.parts.backend
-    kinds = len(VIEW_TYPES)
     if body.path and body.path.strip("/ "):
         node = backend.store.require(uris.parse(f"{body.domain or uris.DEFAULT_DOMAIN}://{body.path}"))
         backend.live.refresh(node)
-        return IndexAnswer(source_count=kinds, updated_count=kinds, **_keywords(len(node.glossary)))
+        return _index_answer(1, len(node.glossary))
     count = await backend.live.rebuild()
-    keywords = len(await Console(backend).glossary())
-    return IndexAnswer(source_count=count * kinds, updated_count=count * kinds, **_keywords(keywords))
+    return _index_answer(count, len(await Console(backend).glossary()))
 
 
 @operation(operations, "POST", "/maintenance/forget", "Purge memories from the log, views, records and caches")
@@ -239,8 +248,16 @@ def _require_person(call: Call) -> None:
         raise PersonOnlyError("Only the user may decide this, not an agent", hint="lore pending list")
 
 
-def _keywords(count: int) -> dict[str, Any]:
-    return {"glossary_embedding_source_count": count, "glossary_embedding_updated_count": count}
+def _index_answer(memories: int, keywords: int) -> IndexAnswer:
+    views = memories * len(VIEW_TYPES)
+    return IndexAnswer(
+        source_count=views,
+        updated_count=views,
+        glossary_embedding_source_count=keywords,
+        glossary_embedding_updated_count=keywords,
+        memory_views=IndexCounts(source_count=views, updated_count=views),
+        glossary_embeddings=IndexCounts(source_count=keywords, updated_count=keywords),
+    )
 
 
 def _plan(plan: ForgetPlan) -> PlanAnswer:

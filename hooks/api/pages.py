@@ -13,6 +13,8 @@ from lorehooks.core.model import Node, View, ViewType
 from lorehooks.hooks.api.operation import Answer
 
 ROOT_UUID = "00000000-0000-0000-0000-000000000000"
+GENERATOR = "lorehooks"
+"""Who makes views here, as their metadata says."""
 _SNIPPET = 100
 
 
@@ -159,6 +161,7 @@ def _view(node: Node, view: View, settings: Mapping[str, Any], embedder: Embedde
         embedding_model=embedder.profile if embedder else None,
         embedding_dim=embedder.dim if embedder else None,
         metadata={
+            "generator_version": GENERATOR,
             "cue_terms": list(node.glossary),
             "glossary_terms": list(node.glossary),
             "disclosure": node.disclosure,

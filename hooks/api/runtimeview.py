@@ -6,6 +6,7 @@ from lorehooks.clients.embedded import EmbeddedBackend
 from lorehooks.core.model import BOOT_URIS, VIEW_TYPES, ViewType
 from lorehooks.hooks.api.browse import STRATEGY
 from lorehooks.hooks.api.operation import Answer
+from lorehooks.hooks.api.pages import GENERATOR
 
 _WEIGHTS = ("recall.weights.", "recall.bonus.")
 
@@ -18,10 +19,22 @@ class EmbeddingView(Answer):
     model: str | None
 
 
+class ModelView(Answer):
+    """The model that writes views, where one is set."""
+
+    enabled: bool
+    base_url: str | None
+    model: str
+    timeout_ms: int
+    temperature: float
+
+
 class ViewsView(Answer):
+    generator_version: str = GENERATOR
     view_types: tuple[ViewType, ...] = VIEW_TYPES
     weights: dict[str, float]
     priors: dict[str, float]
+    llm: ModelView
 
 
 class ScoringView(Answer):
@@ -69,6 +82,13 @@ def runtime_view(backend: EmbeddedBackend) -> RuntimeView:
         memory_views=ViewsView(
             weights={view: settings[f"views.weight.{view}"] for view in VIEW_TYPES},
             priors={view: settings[f"views.prior.{view}"] for view in VIEW_TYPES},
+            llm=ModelView(
+                enabled=bool(settings["view_llm.base_url"] and settings["view_llm.model"]),
+                base_url=settings["view_llm.base_url"] or None,
+                model=settings["view_llm.model"],
+                timeout_ms=settings["view_llm.timeout_ms"],
+                temperature=settings["view_llm.temperature"],
+            ),
         ),
         scoring=ScoringView(),
         recency=RecencyView(

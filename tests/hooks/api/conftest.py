@@ -21,3 +21,20 @@ def make(api):
         return answer.json()["node_uuid"]
 
     return create
+
+
+@pytest.fixture
+def close_database(api):
+    """Take the database away, on the event loop and once nothing reads it, as only the service itself would."""
+
+    def close():
+        backend = api.app.state.parts.backend
+
+        async def on_the_loop():
+            await backend.live.complete.wait()
+            await api.app.state.parts.ready.close()
+            backend.store.close()
+
+        api.portal.call(on_the_loop)
+
+    return close

@@ -19,16 +19,16 @@ def test_health_needs_no_token_and_everything_else_does(api):
     assert (answer.status_code, answer.json()) == (401, {"detail": "Unauthorized"})
 
 
-def test_health_says_degraded_when_the_database_is_gone(api):
-    api.app.state.parts.backend.store.close()
+def test_health_says_degraded_when_the_database_is_gone(api, close_database):
+    close_database()
     answer = api.get("/api/health")
     assert answer.status_code == 503
     assert answer.json()["status"] == "degraded"
     assert answer.json()["database"] == "disconnected"
 
 
-def test_a_closed_database_is_a_storage_error_and_no_defect(api):
-    api.app.state.parts.backend.store.close()
+def test_a_closed_database_is_a_storage_error_and_no_defect(api, close_database):
+    close_database()
     answer = api.get("/api/browse/domains")
     assert answer.status_code == 503
     assert answer.json()["code"]

@@ -174,8 +174,8 @@ def test_guidance_can_be_read_and_switched_off(api):
     assert api.get("/api/lifecycle/guidance").json() == {"guidance": ""}
 
 
-def test_a_database_that_is_gone_costs_the_boot_text_but_no_session_and_no_recall(api, shop):
-    api.app.state.parts.backend.store.close()
+def test_a_database_that_is_gone_costs_the_boot_text_but_no_session_and_no_recall(api, shop, close_database):
+    close_database()
     start = send(api, "claudecode", "session.start", session="later")
     assert start["has_output"] is False
     assert start["meta"]["reason"]
