@@ -7,12 +7,14 @@ repeated to the same bytes.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lorehooks.core.cues import explain
 from lorehooks.core.evidence import Evidence, Floats, gather
@@ -22,6 +24,7 @@ from lorehooks.core.question import Question, analyse
 from lorehooks.core.scoring import SIGNALS, Traits, bonuses, damping, fates, weigh
 from lorehooks.core.text import cut, strip_metadata
 
+_ADDRESS = re.compile(r"[a-z0-9_]+://[a-z0-9_/]+", re.IGNORECASE)
 _VIEW_HIT = 0.25
 """Calibrated closeness from which a view counts as hit."""
 
@@ -77,6 +80,7 @@ def score(
     """The score of every memory that could matter."""
     found = gather(question, index, project, settings)
     raw = {name: np.round(getattr(found, name), 4) for name in SIGNALS}
+    raw["exact"] = np.maximum(raw["exact"], _addressed(question.text, index, found.slots))
     traits = Traits(
         priority=index.columns.priority[found.slots],
         age_days=(now.timestamp() - index.columns.updated[found.slots]) / 86400,
@@ -89,6 +93,14 @@ def score(
     for part in (*weighted.values(), *extra.values()):
         total = total + part
     return Scored(question, found, {**raw, **extra}, {**weighted, **extra}, np.round(total, 6))
+
+
+def _addressed(text: str, index: RecallIndex, slots: NDArray[np.int64]) -> Floats:
+    """1 for each memory whose whole address stands in the prompt: nothing matches more exactly than that."""
+    named = {found[0].lower().rstrip("/") for found in _ADDRESS.finditer(text)}
+    if not named:
+        return np.zeros(len(slots))
+    return np.array([float(index.entry(int(slot)).uri in named) for slot in slots])
 
 
 def words_of(question: Question) -> int:

@@ -43,6 +43,13 @@ def test_a_prompt_gets_items_with_every_part_of_their_score(api, shop):
     assert found["candidates"][0] == item
 
 
+def test_an_address_in_the_prompt_is_an_exact_match(api, shop):
+    for prompt in ("project://shop/rates", "please read Project://shop/rates/ again"):
+        found = recall(api, prompt, min_display_score=0.3)
+        (item,) = [one for one in found["candidates"] if one["uri"] == "project://shop/rates"]
+        assert (item["exact_score"], item["withheld"]) == (1.0, ""), prompt
+
+
 def test_what_is_not_shown_says_why(api, shop):
     found = recall(api, "webhook rate limit demo shop", max_display_items=1, min_display_score=0.1)
     assert len(found["items"]) == 1
