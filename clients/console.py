@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from lorehooks.clients.embedded import EmbeddedBackend
-from lorehooks.core import footprints, proposals, rebuild
+from lorehooks.core import backup_v1, footprints, proposals, rebuild
 from lorehooks.core import uri as uris
 from lorehooks.core.clock import to_iso
 from lorehooks.core.errors import ConflictError, NotFoundError, StorageError
@@ -162,6 +162,12 @@ class Console:
         nodes = await self.backend.live.rebuild(lambda done, of: progress("index", done, of))
         self.backend.changed(())
         return {"events": events, "nodes": nodes}
+
+    async def export(self, release: str) -> tuple[bytes, str]:
+        """The whole memory as a `lore-backup-v1` document, and a name for its file."""
+        moment = self.store.clock()
+        content = await asyncio.to_thread(backup_v1.export, self.store, created_at=to_iso(moment), release=release)
+        return content, f"lore-backup-{moment:%Y-%m-%d-%H-%M-%S}.json"
 
     async def plan_forget(self, addresses: Sequence[uris.Uri], matching: str) -> ForgetPlan:
         """What `forget` would take; see `core.forget`."""

@@ -8,6 +8,7 @@ from starlette.routing import Route, Router
 from starlette.types import Receive, Scope, Send
 
 from lorehooks.hooks.api import (
+    backup,
     boot,
     browse,
     debug,
@@ -37,6 +38,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *settings.operations,
     *setup.operations,
     *maintenance.operations,
+    *backup.operations,
 )
 
 

@@ -72,6 +72,33 @@ def test_the_index_can_be_rebuilt_for_one_memory_or_all(api, make):
     assert api.post("/api/browse/recall/rebuild", json={"domain": "work", "path": "nope"}).status_code == 404
 
 
+def test_a_backup_holds_every_table_and_the_exact_log(api, make):
+    make("work://a", "One.", glossary=["x", "y"], priority=3)
+    make("work://a/b")
+    api.put("/api/browse/node?domain=work&path=a", json={"content": "Two."})
+    api.put("/api/settings", json={"patch": {"recall.display.max_display_items": 5}})
+    assert api.get("/api/backup").json() == {"last_backup": None, "local_count": 0, "webdav_enabled": False}
+    answer = api.get("/api/backup?action=export")
+    assert answer.headers["content-disposition"].startswith('attachment; filename="lore-backup-20')
+    document = answer.json()
+    tables = document["tables"]
+    assert document["format"] == "lore-backup-v1"
+    assert document["stats"] == {name: len(rows) for name, rows in tables.items()}
+    edges = {edge["id"]: edge for edge in tables["edges"]}
+    paths = {f"{path['domain']}://{path['path']}": edges[path["edge_id"]] for path in tables["paths"]}
+    contents = {memory["node_uuid"]: memory["content"] for memory in tables["memories"]}
+    assert contents[paths["work://a"]["child_uuid"]] == "Two."
+    assert paths["work://a/b"]["parent_uuid"] == paths["work://a"]["child_uuid"]
+    assert paths["core://agent/pi"]["parent_uuid"] == paths["core://agent"]["child_uuid"]
+    assert {word["keyword"] for word in tables["glossary_keywords"]} == {"x", "y", "word"}
+    assert {"key": "recall.display.max_display_items", "value": {"value": 5}} in tables["app_settings"]
+    assert [event["event_type"] for event in tables["memory_events"]][-3:] == ["create", "create", "update"]
+    log = document["lorehooks"]["events"]
+    assert len(log) == api.post("/api/maintenance/verify").json()["counts"]["events"]
+    assert [event["seq"] for event in log] == sorted(event["seq"] for event in log)
+    assert api.get("/api/backup?action=list").status_code == 404
+
+
 def test_forget_shows_its_plan_and_does_nothing_without_confirmation(api, make):
     make("work://a", f"holds {KEY}")
     plan = api.post("/api/maintenance/forget", json={"matching": KEY}).json()
