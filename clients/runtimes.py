@@ -50,6 +50,8 @@ class Runtime:
     """What comes below the folder that the variable names."""
     names_phase: bool = False
     """Whether its recall tags carry `phase`."""
+    compacts_before_starts: bool = False
+    """Whether the session starts that wait for a prompt all run after the compaction that some of them are about."""
     rewrites_tool_input: bool = False
     """Whether a hook may put the ids of a recall into a tool call."""
     synthetic_prompts: tuple[str, ...] = ()
@@ -112,6 +114,7 @@ _TABLE = (
         form="hook",
         keeps_transcript=True,
         oldest_seen="0.160.0",
+        compacts_before_starts=True,  # a resumed session whose context is full runs `resume`, then `compact`
         # Earlier releases refuse `updatedInput` and show the user a failed hook; later ones were not measured.
         rewrites_tool_input=False,
         synthetic_prompts=(_OURS_AS_PROMPT,),

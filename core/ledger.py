@@ -8,6 +8,7 @@ of the service a session is read back the first time it is seen.
 from __future__ import annotations
 
 import json
+import math
 import sqlite3
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -33,12 +34,15 @@ class Session:
     shown: dict[str, str] = field(default_factory=dict)
     """URI to the query id of the latest recall that showed it."""
     shown_in_epoch: set[str] = field(default_factory=set)
+    boot_on_resume: float = -math.inf
+    """Monotonic second at which a resume brought the boot block, until the prompt that it was for."""
 
-    def begin_epoch(self) -> None:
+    def begin_epoch(self, *, keep_boot: bool = False) -> None:
         """Forget what the model cannot see any more."""
         self.epoch += 1
-        self.boot = None
-        self.boot_key = ""
+        if not keep_boot:
+            self.boot = None
+            self.boot_key = ""
         self.shown_in_epoch.clear()
 
     def note_shown(self, query_id: str, shown: Sequence[str]) -> None:

@@ -43,6 +43,8 @@ _NOTE_MARGIN = 0.05
 """Seconds that recall leaves to what is said when it took too long."""
 _PLACE_SECONDS = 0.3
 """How long a folder may take to say whose repository it is; one on a dead network drive never does."""
+_SAME_PROMPT_SECONDS = 3
+"""Between two session starts of one prompt lies a process's start; else a model's summary and a person's typing."""
 
 NEW_EPOCH_SOURCES = ("startup", "clear", "compact", "fork")
 KEEPS_CONTEXT = ("resume",)
@@ -164,6 +166,10 @@ class Dispatcher:
         session = self._session(event)
         if session is None:
             return await self._boot(event, runtime, due, await self.backend.boot(event.client_type))
+        if event.source == "compact" and runtime.compacts_before_starts and _just_sent(session):
+            session.begin_epoch(keep_boot=True)
+            self._keep(session)
+            return Answer(reason="unchanged", epoch=session.epoch)
         if event.source not in KEEPS_CONTEXT and event.source != "ask":
             session.begin_epoch()
         elif session.boot is not None and (event.source == "ask" or not runtime.keeps_transcript):
@@ -174,6 +180,7 @@ class Dispatcher:
             return Answer(reason="unchanged", epoch=session.epoch)
         answer = await self._boot(event, runtime, due, data)
         session.boot, session.boot_key, answer.epoch = answer.text, key, session.epoch
+        session.boot_on_resume = time.monotonic() if event.source in KEEPS_CONTEXT else -math.inf
         self._keep(session)
         return answer
 
@@ -242,6 +249,8 @@ class Dispatcher:
         loop = asyncio.get_running_loop()
         began = loop.time()
         session = self._session(event)
+        if session is not None:
+            session.boot_on_resume = -math.inf  # the starts of this prompt are through
         epoch = session.epoch if session else None
         settings = await self.backend.settings()
         asked = self._asked(event, session, settings)
@@ -374,6 +383,11 @@ def _seconds_for(remaining_ms: float) -> float:
     """How long an answer may take when the caller has so much left. Callers may write anything into that header."""
     left = remaining_ms if math.isfinite(remaining_ms) else 0
     return min(max(left - ANSWER_MARGIN_MS, _LEAST_MS), _MOST_MS) / 1000
+
+
+def _just_sent(session: Session) -> bool:
+    """Whether the boot block went out with the resume that ran right before this start, for the same prompt."""
+    return session.boot is not None and time.monotonic() - session.boot_on_resume < _SAME_PROMPT_SECONDS
 
 
 def _boot_key(data: BootData) -> str:

@@ -206,6 +206,26 @@ def test_resume_of_a_session_that_was_never_seen_gets_its_block(hooks):
     assert RULE in hooks.start("resume", session="from-before-installation")
 
 
+def test_codex_compacts_before_it_resumes_so_a_block_of_that_resume_is_not_sent_twice(hooks):
+    assert RULE in hooks.start("resume", client="codex")
+    assert hooks.start("compact", client="codex") == ""
+    assert [row["epoch"] for row in hooks.rows()] == [0, 1]
+    hooks.prompt(client="codex")
+    assert RULE in hooks.start("compact", client="codex")
+
+
+@pytest.mark.parametrize("client", ["claudecode", "codex"])
+def test_a_compaction_brings_the_block_again_whatever_came_before(hooks, client):
+    for source in ("startup", "compact", "resume", "compact"):
+        text = hooks.start(source, client=client)
+        assert (RULE in text) == (source != "resume")
+
+
+def test_in_claude_code_a_compaction_takes_the_block_of_a_resume_away(hooks):
+    assert RULE in hooks.start("resume")
+    assert RULE in hooks.start("compact")
+
+
 def test_each_new_context_begins_an_epoch_and_a_resume_does_not(hooks):
     for source in ("startup", "resume", "clear", "compact", "resume", "later"):
         hooks.start(source)
