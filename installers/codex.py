@@ -198,5 +198,5 @@ def _notes(context: Context, found: Found, *, trusted: bool) -> Iterator[str]:
         )
     if has_inline(found):
         yield "Codex will warn that hooks stand both in config.toml and in hooks.json; both run."
-    for text in spoilers(found.hooks):
+    for text in spoilers(found.content, found.hooks):
         yield f"Codex drops {found.hooks_file} as a whole, and our hooks with it, as long as this is so: {text}."

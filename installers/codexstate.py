@@ -16,7 +16,7 @@ from lorehooks.installers.edits import Path as Way
 from lorehooks.installers.edits import describe
 from lorehooks.installers.hookentries import Entry, entries, own_entries
 from lorehooks.installers.jsondata import look_up, normal
-from lorehooks.installers.jsontext import Number, Plain, parse
+from lorehooks.installers.jsontext import BOM, Number, Plain, parse
 from lorehooks.installers.plan import Context, Finding
 from lorehooks.installers.registered import bridge_home_of, home_of, is_ours, registered_command
 
@@ -33,8 +33,12 @@ LEAST_SECONDS = 7
 """What a hook of ours needs before its host gives up on it: 5 s at a session start, and room."""
 _PUBLIC_PLUGIN = "lore@lore"
 _PUBLIC_HOOKS = ("/hooks/lore/hooks/rules-inject.", "/hooks/lore/hooks/recall-inject.")
-_WHOLE_FILE_TYPES = ("command", "prompt", "agent", "mcp_tool")
-"""Types of handlers that Codex knows; another one makes it drop the whole file."""
+_KNOWN_TYPES = ("command", "prompt", "agent", "mcp_tool")
+_KNOWN_EVENTS = (
+    "PreModelRequest", "PostModelRequest", "PreToolUse", "PermissionRequest", "PostToolUse", "PreCompact", "PostCompact",
+    "SessionStart", "SessionEnd", "UserPromptSubmit", "SubagentStart", "SubagentStop", "Stop", "Interrupt",
+)  # fmt: skip
+"""Events whose entries Codex reads; others it passes over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,8 @@ class Found:
     hooks_file: Path
     config_file: Path
     config: Mapping[str, Any]
+    content: bytes
+    """Of `hooks.json`."""
     hooks: Plain
     good: Mapping[str, Entry]
 
@@ -123,12 +129,17 @@ def look(context: Context) -> Found:
     folder = RUNTIME.home(context.environment).absolute()
     hooks_file, config_file = folder / "hooks.json", folder / "config.toml"
     config = files.persist(lambda: tomlformat.read(files.read(config_file).content or b"", config_file))
-    hooks = files.persist(lambda: parse(files.read(hooks_file).content or b"", name=hooks_file).plain)
+    content, hooks = files.persist(lambda: _read_hooks(hooks_file))
     good: dict[str, Entry] = {}
     for entry in own_entries(hooks, HOOKS, context.home):
         if entry.event in EVENTS and _works(entry, context.home):
             good.setdefault(entry.event, entry)
-    return Found(context.home, hooks_file, config_file, config, hooks, good)
+    return Found(context.home, hooks_file, config_file, config, content, hooks, good)
+
+
+def _read_hooks(path: Path) -> tuple[bytes, Plain]:
+    content = files.read(path).content or b""
+    return content, parse(content, name=path).plain
 
 
 def wanted(home: Home) -> dict[str, dict[str, Any]]:
@@ -154,7 +165,7 @@ def findings(found: Found, *, program: bool) -> Iterator[Finding]:
     if isinstance(features, dict) and features.get("hooks", features.get("codex_hooks")) is False:
         text = "Codex's settings switch all hooks off, so no memory is injected"
         yield Finding("hooks_off", "error", text, "codex features enable hooks", by_person=True)
-    for reason in spoilers(found.hooks):
+    for reason in spoilers(found.content, found.hooks):
         text = f"Codex drops {found.hooks_file} as a whole, and our hooks with it: {reason}"
         yield Finding("file_dropped", "error", text, f"mend that entry in {found.hooks_file}", by_person=True)
     if found.server in ("none", "stale"):
@@ -172,16 +183,43 @@ def has_inline(found: Found) -> bool:
     return any(entries(normal(_without_state(found.config)), HOOKS))
 
 
-def spoilers(hooks: Plain) -> Iterator[str]:
-    """What makes Codex drop the whole file, in words (seen with 0.171)."""
+def spoilers(content: bytes, hooks: Plain) -> Iterator[str]:
+    """What makes Codex drop the whole file, in words (each seen with 0.171)."""
+    if content.startswith(BOM):
+        yield "it begins with a byte order mark"
+    if not isinstance(hooks, dict):
+        return
+    yield from (f"it does not know the key {key!r}" for key in hooks if key not in ("description", "hooks"))
+    events = hooks.get("hooks", {})
+    if not isinstance(events, dict):
+        yield "hooks is not an object"
+        return
+    for name in sorted(set(events) & set(_KNOWN_EVENTS)):
+        groups = events[name]
+        if not isinstance(groups, list):
+            yield f"hooks.{name} is not a list"
+            continue
+        for index, group in enumerate(groups):
+            place = f"hooks.{name}[{index}]"
+            if not isinstance(group, dict) or not isinstance(group.get("hooks", []), list):
+                yield f"{place} is not a group of hooks"
+            elif not isinstance(group.get("matcher"), str | None):
+                yield f"the matcher of {place} is not a text"
     for entry in entries(hooks, HOOKS):
-        place = describe((*entry.way, entry.group, "hooks", entry.handler))
-        _, kind = look_up(entry.value, ("type",))
-        given, timeout = look_up(entry.value, ("timeout",))
-        if kind not in _WHOLE_FILE_TYPES:
-            yield f"{place} is of a type that it does not know"
-        elif given and timeout is not None and not (isinstance(timeout, Number) and timeout.raw.isdigit()):
-            yield f"the timeout of {place} is not a whole number of seconds"
+        if entry.event in _KNOWN_EVENTS:
+            place = describe((*entry.way, entry.group, "hooks", entry.handler))
+            yield from (f"{what} of {place} {why}" for what, why in _handler_faults(entry.value))
+
+
+def _handler_faults(handler: Plain) -> Iterator[tuple[str, str]]:
+    given = handler if isinstance(handler, dict) else {}
+    timeout = given.get("timeout")
+    if given.get("type") not in _KNOWN_TYPES:
+        yield "the type", "is none that it knows"
+    if timeout is not None and not (isinstance(timeout, Number) and timeout.raw.isdigit()):
+        yield "the timeout", "is not a whole number of seconds"
+    if not isinstance(given.get("async"), bool | None):
+        yield "async", "is neither true nor false"
 
 
 def _works(entry: Entry, home: Home) -> bool:
