@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from lorehooks.core.text import sequence
+from lorehooks.core.text import is_cjk, sequence
 
 _TABLE = """
 deploy, deployment, rollout, go live, ship | 部署, 上线, 发布, 发版
@@ -763,8 +763,11 @@ def concepts() -> dict[tuple[str, ...], tuple[int, ...]]:
     for number, line in enumerate(_lines()):
         for phrase in line.replace("|", ",").split(","):
             key = sequence(phrase)
-            if key and number not in found.setdefault(key, []):
-                found[key].append(number)
+            if not key or (len(key) == 1 and is_cjk(key[0])):
+                continue  # a single Chinese character is part of too many other words to stand for one
+            numbers = found.setdefault(key, [])
+            if number not in numbers:
+                numbers.append(number)
     return {key: tuple(numbers) for key, numbers in found.items()}
 
 

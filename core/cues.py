@@ -11,7 +11,9 @@ from lorehooks.core.question import Question
 from lorehooks.core.text import sequence
 
 MAX_CUES = 3
-_TOUCHED = 0.05
+_TOUCHED = 0.1
+"""Least strength, times what the piece weighs, of a word that is worth naming."""
+_SHORT = 3
 
 
 def explain(entry: Entry, question: Question, evidence: Evidence, place: int) -> tuple[list[str], list[str]]:
@@ -21,13 +23,14 @@ def explain(entry: Entry, question: Question, evidence: Evidence, place: int) ->
     meant: set[str] = set()
     for row, ask in enumerate(question.asks):
         own, other = float(evidence.verbatim[row, place]), float(evidence.near[row, place])
-        if own >= _TOUCHED:
+        if own * ask.mass >= _TOUCHED:
             verbatim.append((-own * ask.mass, ask.surface))
-        elif other >= _TOUCHED:
+        elif other * ask.mass >= _TOUCHED:
             near.append((-other * ask.mass, ask.surface))
             meant.update(ask.near)
     whole, part = _terms(entry, question, meant)
     words = [surface for _, surface in (*sorted(verbatim), *sorted(near))]
+    words.sort(key=lambda surface: surface.isascii() and len(surface) < _SHORT)  # a scrap of a name comes last
     on = {
         "exact": bool(verbatim),
         "glossary": bool(whole),

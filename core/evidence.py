@@ -37,8 +37,10 @@ _UNEXPLAINED_MOST = 6.0
 """Pieces at which that stops growing: a long prompt has much that is beside its point."""
 _LEAVE = 0.5
 """Share of the doubt that is left when the prompt asks what may be done, which is when a memory matters most."""
-_FULL = 1.33
-"""Stretch that lets strong evidence reach 1."""
+_FULL, _FULL_WITHOUT_MODEL = 1.33, 1.7
+"""Stretch that lets strong evidence reach 1; more of it where words are all there is, since the dense part is missing."""
+_KNEE = 0.9
+"""Where a signal begins to flatten."""
 _ELSEWHERE = 0.3
 """What a piece counts in another project's memory when the session's own project, or a general memory, holds it too."""
 _GENERAL, _OTHER = 0.85, 0.45
@@ -55,7 +57,7 @@ _IDLE_WORD = 0.3
 """What a word that means nothing counts for full text, when the prompt has no other."""
 _EVERYONE = 512
 """Up to this many memories all are measured; of more, those that look best."""
-_BEST_WORDS, _BEST_VECTORS = 256, 96
+_BEST_WORDS, _BEST_VECTORS = 128, 64
 """How many of a larger memory are measured for their words, and for being near in meaning."""
 
 
@@ -80,7 +82,7 @@ def gather(question: Question, index: RecallIndex, project: str | None, factors:
     vector = _vector(question, index)
     slots = _slots(question, index, holders, vector)
     foreign = _foreign(index, question, project, slots)
-    place = _places(index, foreign, project, slots)
+    place = _places(question, index, foreign, project, slots)
     verbatim, verbatim_text = _held([ask.keys for ask in question.asks], holders, index, slots, foreign)
     near, near_text = _held([ask.near for ask in question.asks], holders, index, slots, foreign)
     mass = np.array([ask.mass for ask in question.asks], dtype=np.float64)[:, None]
@@ -90,9 +92,10 @@ def gather(question: Question, index: RecallIndex, project: str | None, factors:
     unexplained = np.maximum(0.0, float(mass.sum()) + question.aside - explained)
     doubt = _DOUBT + _UNEXPLAINED * _UNEXPLAINED_MOST * (1 - np.exp(-unexplained / _UNEXPLAINED_MOST))
     doubt *= _LEAVE if question.asks_leave else 1.0
-    exact = _signal((mass * said).sum(axis=0) * place, doubt)
+    full = _FULL_WITHOUT_MODEL if index.vectors.embedder is None else _FULL
+    exact = _signal((mass * said).sum(axis=0) * place, doubt, full)
     terms = np.maximum(np.maximum(verbatim, near), _SAID_SHARE * meant)
-    glossary = _signal((mass * terms).sum(axis=0) * place, doubt)
+    glossary = _signal((mass * terms).sum(axis=0) * place, doubt, full)
     glossary = np.minimum(1.0, glossary + _TERM_WHOLE * _named(question, holders, index, slots) * place)
     alone = np.isin(slots, holders[question.form] >> 8) if question.form in holders else np.zeros(len(slots))
     gist, asked = _closeness(index, slots, vector, factors)
@@ -117,9 +120,11 @@ def specificity(holders: float, memories: int) -> float:
     return min(1.0, max(0.0, math.log(scale / (holders + 0.5)) / math.log(scale / 1.5)))
 
 
-def _signal(evidence: Floats, doubt: Floats) -> Floats:
-    """Evidence against doubt, as a share of both."""
-    return np.minimum(1.0, _FULL * evidence / (evidence + doubt))
+def _signal(evidence: Floats, doubt: Floats, full: float) -> Floats:
+    """Evidence against doubt, as a share of both; towards 1 it flattens, so that the stronger of two stays ahead."""
+    share = full * evidence / (evidence + doubt)
+    over = 1 - _KNEE
+    return np.where(share <= _KNEE, share, _KNEE + over * (1 - np.exp(-(share - _KNEE) / over)))
 
 
 def _holders(question: Question, index: RecallIndex) -> dict[str, Packed]:
@@ -214,13 +219,20 @@ def _foreign(
 
 
 def _places(
-    index: RecallIndex, foreign: NDArray[np.bool_] | None, project: str | None, slots: NDArray[np.int64]
+    question: Question,
+    index: RecallIndex,
+    foreign: NDArray[np.bool_] | None,
+    project: str | None,
+    slots: NDArray[np.int64],
 ) -> Floats:
     """What evidence counts by where a memory lives. All the same when the session has no project, or an unknown one."""
     if foreign is None:
         return np.ones(len(slots))
-    own = index.columns.group[slots] == index.group_of(project)
-    return np.where(own, 1.0, np.where(foreign, _OTHER, _GENERAL))
+    groups = index.columns.group[slots]
+    named = np.isin(groups, list(question.groups))
+    # A prompt that names another project is about that one, and the session's own steps back.
+    own = (groups == index.group_of(project)) & (not question.groups or named)
+    return np.where(own | named, 1.0, np.where(foreign, _OTHER, _GENERAL))
 
 
 def _named(question: Question, holders: Mapping[str, Packed], index: RecallIndex, slots: NDArray[np.int64]) -> Floats:

@@ -20,6 +20,8 @@ _SHORT_COMPOUND = 3
 _LONE_CHAR = 0.3
 _CONCEPT, _MISSPELT, _BEGINNING, _ABBREVIATION, _OPEN_MIDDLE, _JOINED = 0.6, 0.9, 0.6, 0.9, 0.7, 0.9
 _OWN_NAME = 0.1
+_IN_TERM = 0.7
+"""Least that a word weighs inside a glossary term of several that the prompt names: `drop` says little, `drop table` much."""
 _MAX_UNITS = 120
 _MAX_CJK_WORD = 6
 
@@ -76,10 +78,16 @@ def analyse(text: str, index: RecallIndex, project: str | None = None) -> Questi
             ask.mass *= _OWN_NAME
     order = [item.key for item in items or found]
     forms, groups = _names(order, index)
+    for start, end in forms.values():
+        if items and items[start].unit != items[end - 1].unit:
+            for ask in (ask for asks_here in at_item[start:end] for ask in asks_here):
+                ask.mass = max(ask.mass, _IN_TERM)
     idle = not any(ask.mass > 0 for ask in asks)
     if idle:
         asks = [Ask(token.surface, 0.0, {token.key: 1.0}) for token in _distinct(found)]
-    return Question(text, tuple(asks), form_key(order), frozenset(order), forms, groups, idle, aside, asks_leave(items))
+    return Question(
+        text, tuple(asks), form_key(order), frozenset(order), tuple(forms), groups, idle, aside, asks_leave(items)
+    )
 
 
 def _aside(at_item: Sequence[Sequence[Ask]], items: Sequence[Token]) -> float:
@@ -280,9 +288,12 @@ def _add_open_middles(by_key: dict[str, Ask], items: Sequence[Token], index: Rec
                 by_key[pair].add_near(key, _OPEN_MIDDLE)
 
 
-def _names(order: Sequence[str], index: RecallIndex) -> tuple[tuple[str, ...], frozenset[int]]:
-    """Glossary terms found whole, the longest at each place and none inside another, and projects found by name."""
-    forms: list[str] = []
+def _names(order: Sequence[str], index: RecallIndex) -> tuple[dict[str, tuple[int, int]], frozenset[int]]:
+    """Glossary terms found whole, the longest at each place and none inside another, and projects found by name.
+
+    The terms as their keys, each with where it stands in the prompt.
+    """
+    forms: dict[str, tuple[int, int]] = {}
     groups: set[int] = set()
     covered = 0
     for start in range(len(order)):
@@ -291,6 +302,6 @@ def _names(order: Sequence[str], index: RecallIndex) -> tuple[tuple[str, ...], f
             if phrase in index.group_names:
                 groups.add(index.group_names[phrase])
             if end > covered and index.postings.count(f"={phrase}"):
-                forms.append(f"={phrase}")
+                forms.setdefault(f"={phrase}", (start, end))
                 covered = end
-    return tuple(dict.fromkeys(forms)), frozenset(groups)
+    return forms, frozenset(groups)

@@ -39,11 +39,11 @@ def test_recall_with_its_defaults_holds_the_agreed_quality() -> None:
     assert found["all"]["mrr"] >= 0.7
 
 
-def test_without_a_model_what_is_shown_can_still_be_trusted() -> None:
+def test_without_a_model_recall_is_weaker_and_as_quiet() -> None:
     found = figures(embedder=False)
-    assert found["all"]["precision"] >= 0.8
-    assert found["all"]["silence"] >= 0.9
-    assert found["all"]["mrr"] >= 0.6
+    assert found["all"]["f1"] >= 0.5
+    assert found["all"]["silence"] >= 0.85
+    assert found["all"]["mrr"] >= 0.65
 
 
 def test_the_runner_writes_results_and_prints_the_table(tmp_path: Path) -> None:
