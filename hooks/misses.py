@@ -18,15 +18,26 @@ _DAY_SECONDS = 86_400
 _REASONS = {
     "en": {"timeout": "the service was too slow", "slow_recall": "recall was too slow", "no_service": "no service is set up",
            "start_failed": "the service did not start", "breaker": "the service failed repeatedly",
+           "stdin": "the host did not finish its message", "host": "the host did not take the answer",
+           "too_large": "the host's message was too large", "bad_answer": "what answered made no sense",
            "unreachable": "the Lore server could not be reached", "deadline": "the Lore server was too slow",
            "paused": "the Lore server failed repeatedly", "unauthorized": "the Lore server refuses the token",
-           "bad_answer": "the Lore server answers nonsense", "server_error": "the Lore server failed"},
+           "server_error": "the Lore server failed", "database_locked": "another program has locked the memory",
+           "disk_refused": "the disk refuses", "database_damaged": "the memory's file is damaged"},
     "zh": {"timeout": "服务响应过慢", "slow_recall": "召回过慢", "no_service": "尚未安装服务",
            "start_failed": "服务未能启动", "breaker": "服务连续失败",
+           "stdin": "宿主没有写完消息", "host": "宿主没有读取应答",
+           "too_large": "宿主的消息过大", "bad_answer": "应答无效",
            "unreachable": "无法连接 Lore 服务器", "deadline": "Lore 服务器响应过慢",
            "paused": "Lore 服务器连续失败", "unauthorized": "Lore 服务器不接受令牌",
-           "bad_answer": "Lore 服务器的应答无效", "server_error": "Lore 服务器出错"},
+           "server_error": "Lore 服务器出错", "database_locked": "记忆被其他程序锁定",
+           "disk_refused": "磁盘拒绝写入", "database_damaged": "记忆文件已损坏"},
 }  # fmt: skip
+
+
+def reason_text(reason: str, language: str = "en") -> str:
+    """A reason in words; one without words as it stands."""
+    return _REASONS[language].get(reason, reason.replace("_", " "))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +82,7 @@ class Misses:
         missed = self._untold(client_type)
         if not missed:
             return ""
-        last = missed[-1].reason
-        reason = _REASONS[language].get(last, last)
+        reason = reason_text(missed[-1].reason, language)
         if language == "zh":
             return f"记忆提示：自上次会话以来有 {len(missed)} 次没有拿到记忆（{reason}）。运行 lore doctor 查看原因。"
         times = "once" if len(missed) == 1 else f"{len(missed)} times"

@@ -50,7 +50,7 @@ def check_place(home: Home) -> None:
         raise StorageError(f"{home.root} is read-only", hint="make it writable, or set LORE_HOME")
     if home.run.stat().st_mode & 0o077:
         home.run.chmod(0o700)  # the socket in it answers without a token
-    kind = filesystem_of(home.root, _mounts())
+    kind = filesystem_of(home.root, mount_table())
     if kind in NETWORK_FILESYSTEMS:
         raise StorageError(
             f"{home.root} lies on a network file system ({kind}), where a database shared by machines breaks",
@@ -76,7 +76,7 @@ def filesystem_of(folder: Path, mounts: str) -> str:
     return kind
 
 
-def _mounts() -> str:
+def mount_table() -> str:
     if sys.platform == "darwin":
         import subprocess  # Linux starts its service without it
 

@@ -63,6 +63,8 @@ class ReadyFiles:
 
     async def stale(self) -> list[str]:
         """Names of files that are missing or say something else than memory does now, as far as memory answers."""
+        if self._task is not None and not self._task.done():
+            await asyncio.wait([self._task])
         files = await self._expected()
         return await asyncio.to_thread(
             lambda: [str(path.relative_to(self.home.root)) for path, wanted in files.items() if _differs(path, wanted)]

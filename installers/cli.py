@@ -51,6 +51,10 @@ MENU: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "update": ("lorehooks.installers.commands:update", "Bring installed runtimes up to date with this release."),
         "uninstall": ("lorehooks.installers.commands:uninstall", "Take agents' hooks and tools out again."),
         "status": ("lorehooks.installers.status_command:status", "What is connected, and whether it works."),
+        "doctor": (
+            "lorehooks.installers.doctor_command:doctor",
+            "Find out what is wrong, and say what mends it.",
+        ),
         "replay": ("lorehooks.hooks.replay_command:replay", "Read back what hooks sent to agents."),
     },
     "Server": {

@@ -74,7 +74,7 @@ def look(home: Home, environment: Mapping[str, str] = os.environ) -> Status:
     info = now.info
     return Status(
         home=str(home.root),
-        memory=_memory(home, resolve(home, settings, environment)),
+        memory=memory(home, resolve(home, settings, environment)),
         running=now.running,
         answering=now.answering,
         pid=info.pid if info else None,
@@ -95,7 +95,8 @@ def age(at: str, now: datetime) -> str:
     return "just now"
 
 
-def _memory(home: Home, target: Target) -> MemoryStatus:
+def memory(home: Home, target: Target) -> MemoryStatus:
+    """Whether the memory in use can be reached, and what is in it."""
     if target.problem:
         return MemoryStatus(target.address, reachable=False, problem=target.problem)
     return _embedded(home) if target.address == EMBEDDED else _remote(target)

@@ -470,7 +470,7 @@ def test_missed_memory_is_told_to_the_next_session_once(hooks):
     hooks.dispatcher.backend = hooks.memory
     assert "Memory note" not in hooks.start(client="codex")
     assert "2 times" in hooks.start(session=REHEARSAL), "a rehearsal shows what a session would be told"
-    assert "2 times since the last session this runtime got no memory (database_locked)" in hooks.start()
+    assert "2 times since the last session this runtime got no memory (another program has locked the memory)" in hooks.start()
     assert "Memory note" not in hooks.start("clear")
     hooks.restart()
     assert "Memory note" not in hooks.start("clear"), "a service that comes and goes does not repeat itself"

@@ -260,7 +260,7 @@ def test_home_that_is_a_file_is_refused(tmp_path: Path) -> None:
 def test_network_file_system_is_refused_with_the_other_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    monkeypatch.setattr(places, "_mounts", lambda: f"/dev/sda / ext4 rw 0 0\nserver:/x {tmp_path} {kind} rw 0 0\n")
+    monkeypatch.setattr(places, "mount_table", lambda: f"/dev/sda / ext4 rw 0 0\nserver:/x {tmp_path} {kind} rw 0 0\n")
     with pytest.raises(StorageError, match=kind) as caught:
         places.check_place(Home(tmp_path / ".lore"))
     assert "lore connect" in caught.value.hint
