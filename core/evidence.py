@@ -81,10 +81,12 @@ def gather(question: Question, index: RecallIndex, project: str | None, factors:
     holders = _holders(question, index)
     vector = _vector(question, index)
     slots = _slots(question, index, holders, vector)
+    column = np.full(index.size, -1, dtype=np.int64)  # where a slot stands among the chosen
+    column[slots] = np.arange(len(slots))
     foreign = _foreign(index, question, project, slots)
     place = _places(question, index, foreign, project, slots)
-    verbatim, verbatim_text = _held([ask.keys for ask in question.asks], holders, index, slots, foreign)
-    near, near_text = _held([ask.near for ask in question.asks], holders, index, slots, foreign)
+    verbatim, verbatim_text = _held([ask.keys for ask in question.asks], holders, index, column, foreign)
+    near, near_text = _held([ask.near for ask in question.asks], holders, index, column, foreign)
     mass = np.array([ask.mass for ask in question.asks], dtype=np.float64)[:, None]
     said = np.maximum(verbatim, _TEXT_SHARE * verbatim_text)
     meant = np.maximum(np.maximum(said, near), _TEXT_SHARE * near_text)
@@ -96,8 +98,9 @@ def gather(question: Question, index: RecallIndex, project: str | None, factors:
     exact = _signal((mass * said).sum(axis=0) * place, doubt, full)
     terms = np.maximum(np.maximum(verbatim, near), _SAID_SHARE * meant)
     glossary = _signal((mass * terms).sum(axis=0) * place, doubt, full)
-    glossary = np.minimum(1.0, glossary + _TERM_WHOLE * _named(question, holders, index, slots) * place)
-    alone = np.isin(slots, holders[question.form] >> 8) if question.form in holders else np.zeros(len(slots))
+    glossary = np.minimum(1.0, glossary + _TERM_WHOLE * _named(question, holders, index, column, len(slots)) * place)
+    alone = np.zeros(len(slots))
+    alone[_places_of(holders.get(question.form), column)] = 1.0
     gist, asked = _closeness(index, slots, vector, factors)
     dense = (1 - _BOTH_VIEWS) * np.maximum(gist, asked) + _BOTH_VIEWS * np.minimum(gist, asked)
     lexical_mass = np.full_like(mass, _IDLE_WORD) if question.idle else mass
@@ -173,14 +176,13 @@ def _held(
     keys_of_asks: Sequence[Mapping[str, float]],
     holders: Mapping[str, Packed],
     index: RecallIndex,
-    slots: NDArray[np.int64],
+    column: NDArray[np.int64],
     foreign: NDArray[np.bool_] | None,
 ) -> tuple[Floats, Floats]:
     """How strongly each slot holds each ask as a term and as text, times how telling that is; shape (asks, slots)."""
-    as_term = np.zeros((len(keys_of_asks), len(slots)))
-    as_text = np.zeros((len(keys_of_asks), len(slots)))
-    column = np.full(index.size, -1, dtype=np.int64)
-    column[slots] = np.arange(len(slots))
+    chosen = int(column.max(initial=-1)) + 1
+    as_term = np.zeros((len(keys_of_asks), chosen))
+    as_text = np.zeros((len(keys_of_asks), chosen))
     for row, keys in enumerate(keys_of_asks):
         for key, factor in keys.items():
             packed = holders.get(key)
@@ -215,7 +217,10 @@ def _foreign(
     if own is None:
         return None
     groups = index.columns.group[slots]
-    return np.asarray((groups != 0) & ~np.isin(groups, [own, *question.groups]))
+    foreign: NDArray[np.bool_] = groups != 0
+    for number in (own, *question.groups):
+        foreign &= groups != number
+    return foreign
 
 
 def _places(
@@ -229,20 +234,32 @@ def _places(
     if foreign is None:
         return np.ones(len(slots))
     groups = index.columns.group[slots]
-    named = np.isin(groups, list(question.groups))
+    named = np.zeros(len(slots), dtype=np.bool_)
+    for number in question.groups:
+        named |= groups == number
     # A prompt that names another project is about that one, and the session's own steps back.
     own = (groups == index.group_of(project)) & (not question.groups or named)
     return np.where(own | named, 1.0, np.where(foreign, _OTHER, _GENERAL))
 
 
-def _named(question: Question, holders: Mapping[str, Packed], index: RecallIndex, slots: NDArray[np.int64]) -> Floats:
+def _named(
+    question: Question, holders: Mapping[str, Packed], index: RecallIndex, column: NDArray[np.int64], chosen: int
+) -> Floats:
     """How telling the most telling glossary term is that stands in the prompt as a whole."""
-    found = np.zeros(len(slots))
+    found = np.zeros(chosen)
     for form in question.named:
-        if form in holders:
-            telling = specificity(len(holders[form]), len(index))
-            found = np.maximum(found, telling * np.isin(slots, holders[form] >> 8))
+        at = _places_of(holders.get(form), column)
+        if len(at):
+            found[at] = np.maximum(found[at], specificity(len(holders[form]), len(index)))
     return found
+
+
+def _places_of(packed: Packed | None, column: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where the chosen ones among some postings stand."""
+    if packed is None:
+        return np.zeros(0, dtype=np.int64)
+    at: NDArray[np.int64] = column[packed >> 8]
+    return np.asarray(at[at >= 0])
 
 
 def _vector(question: Question, index: RecallIndex) -> NDArray[np.float32] | None:

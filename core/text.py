@@ -206,7 +206,7 @@ def sequence(text: str) -> tuple[str, ...]:
 
     Two spellings of one term (`clock.Fake`, `clock fake`) give the same sequence.
     """
-    return tuple(token.key for token in spoken(tokens(text)))
+    return tuple(keys(text)[1])
 
 
 @lru_cache(maxsize=8192)
