@@ -37,12 +37,17 @@ _UNSAFE = re.compile(rf"[\x7f-\x9f\u2028\u2029\ud800-\udfff{INVISIBLE}]")
 
 def say(text: str = "", **style: Any) -> None:
     """Print a line, or several, for a person. `style` is what `click.style` takes; it shows on terminals only."""
-    click.echo(click.style(visible(text), **style), color=_colour())
+    click.echo(_styled(text, style), color=_colour())
 
 
 def note(text: str, **style: Any) -> None:
     """Print a line beside the result, on stderr, so that a pipe gets the result alone."""
-    click.echo(click.style(visible(text), **style), err=True, color=_colour())
+    click.echo(_styled(text, style), err=True, color=_colour())
+
+
+def _styled(text: str, style: Mapping[str, Any]) -> str:
+    wanted = {name: value for name, value in style.items() if value is not None}
+    return click.style(visible(text), **wanted) if wanted else visible(text)
 
 
 def _colour() -> bool | None:
