@@ -27,7 +27,7 @@ class DebugQuery(Query, RecallBody):
     """The same in an address; always kept."""
 
 
-class Hit(Answer):
+class SignalHit(Answer):
     """A memory by one signal. `points` is what the signal gave to the score; ours."""
 
     uri: str
@@ -36,19 +36,19 @@ class Hit(Answer):
     disclosure: str | None
 
 
-class ExactHit(Hit):
+class ExactHit(SignalHit):
     exact_score: float
 
 
-class GlossaryHit(Hit):
+class GlossaryHit(SignalHit):
     glossary_semantic_score: float
 
 
-class DenseHit(Hit):
+class DenseHit(SignalHit):
     semantic_score: float
 
 
-class LexicalHit(Hit):
+class LexicalHit(SignalHit):
     lexical_score: float
 
 
