@@ -126,12 +126,12 @@ def _public_plugins(context: Context) -> Iterator[Path]:
 def _findings(context: Context) -> Iterator[Finding]:
     ours = plugin_path(context)
     found = list(file_findings("opencode", PlaceFile(ours, plugin_file("opencode.js", context.home))))
+    found += [finding for place in folders(context) for finding in _offline_findings(place)]
     yield from found
     for place in folders(context):
         for other in (place / kind / FILE_NAME for kind in ("plugins", "plugin")):
             if other != ours and other.is_file() and is_ours(other, context.home):
                 yield Finding("registered_twice", "warning", f"{other} is a second copy of the plugin", f"rm '{other}'")
-        yield from _offline_findings(place)
     for public in _public_plugins(context):
         text = f"The public Lore plugin ({public}) is there too: two memories answer each prompt"
         yield Finding("two_memories", "error", text, f"rm '{public}'")
@@ -185,13 +185,17 @@ def _server_findings(context: Context) -> Iterator[Finding]:
 
 
 def _program_findings(context: Context, ours: Path) -> Iterator[Finding]:
-    """What the program itself says it loads. Only asked where it has run before, since the question makes it set up its folders."""
+    """What the program itself says it loads.
+
+    Only asked where it has run before, since it then makes no new folders, and where it need not wait for npm: stopped while
+    it waits, it would leave a lock that its next start waits for.
+    """
     detection = detect(context, "opencode", folder(context))
     if detection.program is None or not (folder(context) / ".gitignore").is_file():
         return
     yield from age_findings("opencode", detection.version)
     try:
-        answer = hosts.run((str(detection.program), "debug", "info"), context.environment, seconds=30)
+        answer = hosts.run((str(detection.program), "debug", "info"), context.environment, seconds=90)
     except LoreError:
         return  # a program that does not answer says nothing about us
     listed = any(name in answer.output for name in (str(ours), ours.as_uri()))

@@ -6,12 +6,17 @@ project folder and the fake model of `tests/support`. Services that hooks starte
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import os
 import shutil
+import signal
+import socket
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -129,6 +134,48 @@ class Machine:
         """The requests of the main conversation: side requests offer no tools."""
         return [request for request in self.model.requests if request["tools"]]
 
+    def limit(self, prompt_ms: int, start_ms: int) -> None:
+        """Set the time limits of hooks and plugins, and return when they can read them."""
+        self.lore("config", "set", "hooks.prompt_timeout_ms", str(prompt_ms))
+        self.lore("config", "set", "hooks.start_timeout_ms", str(start_ms))
+        self.lore("service", "restart")
+        end = time.monotonic() + SECONDS
+        while (self.home.run / "limits").read_text().split() != [str(prompt_ms), str(start_ms)]:
+            assert time.monotonic() < end
+            time.sleep(0.02)
+
+    def handler_ms(self, *names: str) -> list[float]:
+        """How long handlers of a plugin file took, as it measured them itself; of all names when none is given."""
+        file = self.user / "times"
+        lines = file.read_text().splitlines() if file.exists() else []
+        return [float(ms) for _, name, ms in map(str.split, lines) if not names or name in names]
+
+    def slow_handlers_ms(self, turn: Callable[[int], object], *names: str) -> float:
+        """The 95th percentile of what handlers of these names take: the best of up to 5 rounds of 30 turns.
+
+        A machine that does other work lengthens every measure; one quiet round shows what our own part is.
+        """
+        best = float("inf")
+        for start in range(0, 150, 30):
+            before = len(self.handler_ms(*names))
+            for number in range(start, start + 30):
+                turn(number)
+            end = time.monotonic() + SECONDS
+            while len(self.handler_ms(*names)) < before + 30 * len(names):  # written a moment later
+                assert time.monotonic() < end
+                time.sleep(0.05)
+            measured = sorted(self.handler_ms(*names)[before:])
+            best = min(best, measured[int(len(measured) * 0.95)])
+            if best < 30:
+                break
+        return best
+
+    def misses(self) -> set[str]:
+        """The reasons for which sessions got no memory."""
+        with contextlib.suppress(FileNotFoundError):
+            return {line.split()[-1] for line in self.home.misses.read_text().splitlines()}
+        return set()
+
     def files(self, folder: Path) -> dict[str, bytes]:
         return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
@@ -150,6 +197,7 @@ def new_machine(tmp_path: Path, fake_model_module: Any) -> Iterator[Callable[...
             "TMPDIR": str(temporary),
             "LANG": "C.UTF-8",
             "TERM": "xterm",
+            "LORE_PLUGIN_TIMES": str(user / "times"),
             **OFFLINE,
         }
         values = {key: value.replace("{url}", model.url) for key, value in environment.items()}
@@ -161,3 +209,62 @@ def new_machine(tmp_path: Path, fake_model_module: Any) -> Iterator[Callable[...
         machine.model.stop()
         if machine.home.run.is_dir():
             service.stop(machine.home)
+
+
+TROUBLES = ("stopped", "dripping", "package", "home")
+
+
+@pytest.fixture(params=TROUBLES)
+def trouble(request: pytest.FixtureRequest) -> Iterator[Callable[[Machine], str]]:
+    """`trouble(machine)` brings a running service or its home into one kind of trouble, and answers which."""
+    with contextlib.ExitStack() as undo:
+
+        def make(machine: Machine) -> str:
+            match request.param:
+                case "stopped":
+                    pid = machine.lore("service", "status")["pid"]
+                    os.kill(pid, signal.SIGSTOP)
+                    undo.callback(os.kill, pid, signal.SIGCONT)
+                case "dripping":
+                    machine.lore("service", "stop")
+                    undo.enter_context(dripping(machine.home.socket))
+                case "package":
+                    machine.lore("service", "stop")
+                    script = machine.home.bin / "service"
+                    script.write_text(script.read_text().replace("lorehooks.hooks.service", "gone.service"))
+                case "home":
+                    machine.lore("service", "stop")
+                    shutil.rmtree(machine.home.root)
+            return str(request.param)
+
+        yield make
+
+
+@contextlib.contextmanager
+def dripping(path: Path) -> Iterator[None]:
+    """A service that answers one byte at a time, without end."""
+    ended = threading.Event()
+
+    def feed(connection: socket.socket) -> None:
+        with contextlib.suppress(OSError), connection:
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
+            while not ended.wait(0.05):
+                connection.sendall(b" ")
+
+    def listen() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                threading.Thread(target=feed, args=(listener.accept()[0],), daemon=True).start()
+
+    with socket.socket(socket.AF_UNIX) as listener:
+        path.unlink(missing_ok=True)
+        with contextlib.chdir(path.parent):
+            listener.bind(path.name)
+        listener.listen()
+        thread = threading.Thread(target=listen)
+        thread.start()
+        yield
+        ended.set()
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join()
+        path.unlink(missing_ok=True)
