@@ -90,11 +90,11 @@ def replay(
     return None
 
 
-def flush(home: Home) -> None:
+def flush(home: Home, seconds: float = 3.0) -> None:
     """Have a running service write down what it has recorded so far. Starts nothing, and raises nothing."""
     from lorehooks.hooks.localhttp import local_answer
 
-    with contextlib.suppress(LoreError), local_answer(home, "POST", "/hooks/v1/flush", seconds=3) as answer:
+    with contextlib.suppress(LoreError), local_answer(home, "POST", "/hooks/v1/flush", seconds=seconds) as answer:
         answer.read()
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import socket
 import sys
@@ -28,6 +29,11 @@ SOCKET_PATH_BYTES = 104
 """Room for a socket's path with its closing zero on macOS; Linux has 108."""
 START_SECONDS = 20.0
 STOP_SECONDS = 6.0
+_LOG_TAIL = 20_000
+_LOG_LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d+ ")
+_LOG_ERROR = re.compile(_LOG_LINE.pattern + r"(?:ERROR|CRITICAL) [^:]+: (?P<text>.*)")
+_CAME_UP = "Application startup complete."
+_SAYS_NOTHING = ("Application startup failed. Exiting.",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,6 +296,27 @@ def _note(home: Home, text: str) -> None:
         print(text, file=sys.stderr)  # noqa: T201
 
 
+def last_error(home: Home, began: int = 0) -> str:
+    """What the log ends with, if that is an error, on one line; empty when a service came up after it.
+
+    `began` is the size in bytes that the log had before.
+    """
+    try:
+        with home.log.open("rb") as log:
+            log.seek(max(began, home.log.stat().st_size - _LOG_TAIL))
+            lines = log.read().decode(errors="replace").splitlines()
+    except OSError:
+        return ""
+    for number in range(len(lines) - 1, -1, -1):
+        if _CAME_UP in lines[number]:
+            return ""
+        found = _LOG_ERROR.match(lines[number])
+        if found is not None and found["text"] not in _SAYS_NOTHING:
+            below = [line for line in lines[number + 1 :] if line.strip() and not _LOG_LINE.match(line)]
+            return (below[-1] if below else found["text"]).strip()  # a traceback says at its end what went wrong
+    return ""
+
+
 def _last_line(home: Home, began: int) -> str:
     try:
         with home.log.open("rb") as log:
@@ -297,7 +324,7 @@ def _last_line(home: Home, began: int) -> str:
             lines = log.read().decode(errors="replace").strip().splitlines()
     except OSError:
         lines = []
-    return lines[-1] if lines else "it said nothing"
+    return last_error(home, began) or (lines[-1] if lines else "it said nothing")
 
 
 if __name__ == "__main__":

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import http.client
 import json
-import re
 import socket
 import sys
 import time
 from collections.abc import Iterator
 
 from lorehooks.core.home import Home
-from lorehooks.hooks import serviceinfo
+from lorehooks.hooks import service, serviceinfo
 from lorehooks.hooks.serviceinfo import ServiceInfo
 from lorehooks.installers.doctor.finding import Finding, note, ok, problem
 from lorehooks.installers.doctor.subject import Subject
@@ -21,8 +20,6 @@ RESTART = "lore service restart"
 _SECONDS = 2.0
 _BREAKER_FAILURES, _BREAKER_SECONDS = 3, 60
 """As in the hook program: so many failures make it leave the service alone for so long."""
-_LOG_TAIL = 20_000
-_LOG_LINE = re.compile(r"(?P<at>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),\d+ ERROR [^:]+: (?P<text>.*)")
 
 
 def check(subject: Subject) -> Iterator[Finding]:
@@ -72,33 +69,13 @@ def _stopped(home: Home) -> Iterator[Finding]:
         yield note(AREA, "stale_socket", text, "lore service start")
     else:
         yield ok(AREA, "stopped", "Does not run; the next hook starts it")
-    said = last_error(home)
+    said = service.last_error(home)
     if said:
         yield note(AREA, "last_error", f"The last service ended with an error: {said}", f"see {home.log}")
     port = serviceinfo.read_port(home)
     if port and _somebody_listens(port):
         text = f"Another program listens on 127.0.0.1:{port}, the last service's port; the next one takes a free one"
         yield note(AREA, "foreign_listener", f"{text}, and nothing of ours is sent there", "lore service start")
-
-
-def last_error(home: Home) -> str:
-    """The error that the log ends with, in one line; empty when the service came up after it."""
-    try:
-        with home.log.open("rb") as log:
-            log.seek(max(home.log.stat().st_size - _LOG_TAIL, 0))
-            lines = log.read().decode(errors="replace").splitlines()
-    except OSError:
-        return ""
-    for number, line in reversed(list(enumerate(lines))):
-        if " INFO lorehooks.service: serves " in line:
-            return ""
-        found = _LOG_LINE.match(line)
-        if found:
-            # A traceback says on its last line what went wrong.
-            below = lines[number + 1 :]
-            text = below[-1] if found["text"].startswith("Traceback") and below else found["text"]
-            return f"{found['at']} {text.strip()}"
-    return ""
 
 
 def _breaker(home: Home) -> Iterator[Finding]:

@@ -54,7 +54,7 @@ def look(context: Context) -> Subject:
     home = context.home
     now = service.status(home)
     if now.answering:
-        flush(home)
+        flush(home, seconds=1.0)
     config = load_or_defaults(home)
     since = time.time() * 1000 - DAY_MS
     return Subject(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import ctypes
 import hashlib
 import json
 import os
@@ -284,21 +283,14 @@ def test_moved_home_starts_a_service_of_its_own(place) -> None:
     assert place.seen()["environment"]["LORE_HOME"] == str(moved)
 
 
-def as_owner_without_privileges() -> None:
-    """Take root's right to write where it may not, in a child about to run a program."""
-    cap_dac_override, drop_from_bounding_set = 1, 24
-    if os.geteuid() == 0:
-        ctypes.CDLL(None).prctl(drop_from_bounding_set, cap_dac_override, 0, 0, 0)
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="drops root's privileges the Linux way")
-def test_read_only_home_leaves_silence(place) -> None:
+def test_read_only_home_leaves_silence(place, unprivileged) -> None:
     for folder in (place.home.run, place.home.bin, place.home.root):
         folder.chmod(0o500)
     try:
-        assert place.hook(preexec_fn=as_owner_without_privileges).is_silent
+        assert place.hook(preexec_fn=unprivileged).is_silent
         shutil.rmtree(place.home.run, ignore_errors=True)
-        assert place.hook(preexec_fn=as_owner_without_privileges).is_silent
+        assert place.hook(preexec_fn=unprivileged).is_silent
     finally:
         place.home.root.chmod(0o700)
         if place.home.run.exists():
