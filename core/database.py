@@ -22,6 +22,9 @@ from lorehooks.core.errors import StorageError
 BUSY_TIMEOUT_MS = 1_500
 """A write waits this long for another process. Below the prompt limit, so that a locked file never costs more than it."""
 
+_CLOSE_PATIENCE_S = 2.0
+"""How long closing waits for another thread's read to notice that it was broken off."""
+
 _OPEN_PATIENCE_S = 5.0
 """Several programs that create one database at once get in each other's way for a moment, whatever the busy timeout."""
 
@@ -45,10 +48,14 @@ class Migration:
 
 
 class _Reader:
-    """One thread's connection for reading; closed when the thread ends, so that short-lived threads leave nothing open."""
+    """One thread's connection for reading; closed when the thread ends, so that short-lived threads leave nothing open.
+
+    `lock` is held while it is used: SQLite's library crashes when a connection is closed under a running statement.
+    """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
+        self.lock = threading.RLock()
 
     def __del__(self) -> None:
         with contextlib.suppress(sqlite3.Error):
@@ -191,6 +198,9 @@ class Database:
 
         A cursor that is not read to its end keeps the thread's connection at the state it began with: prefer `query`.
         """
+        return self._reader().connection
+
+    def _reader(self) -> _Reader:
         reader: _Reader | None = getattr(self._local, "reader", None)
         if reader is None:
             if self._closed:
@@ -201,25 +211,28 @@ class Database:
                 raise _storage_error(self.path, error) from error
             reader.connection.execute("PRAGMA query_only = ON")
             self._readers.add(reader)
-        return reader.connection
+        return reader
 
     def query(self, statement: str, arguments: Sequence[object] = ()) -> list[sqlite3.Row]:
         """All rows of a reading statement. Raises StorageError."""
-        try:
-            return self.read.execute(statement, arguments).fetchall()
-        except sqlite3.Error as error:
-            raise _storage_error(self.path, error) from error
+        reader = self._reader()
+        with reader.lock:
+            try:
+                return reader.connection.execute(statement, arguments).fetchall()
+            except sqlite3.Error as error:
+                raise _storage_error(self.path, error) from error
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[sqlite3.Connection]:
         """This thread's reading connection, held at one state of the database until the end of the block."""
-        connection = self.read
-        connection.execute("BEGIN")
-        try:
-            yield connection
-        finally:
-            with contextlib.suppress(sqlite3.Error):
-                connection.execute("COMMIT")
+        reader = self._reader()
+        with reader.lock:
+            reader.connection.execute("BEGIN")
+            try:
+                yield reader.connection
+            finally:
+                with contextlib.suppress(sqlite3.Error):
+                    reader.connection.execute("COMMIT")
 
     @contextlib.contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
@@ -289,15 +302,25 @@ class Database:
         return [row[0] for row in rows if row[0] != "ok"]
 
     def close(self) -> None:
-        """Let go of the file. A write that is under way is finished first."""
+        """Let go of the file. A write that is under way is finished first, reads in other threads are broken off."""
         with self._write_lock:
             self._closed = True
             for reader in list(self._readers):
-                with contextlib.suppress(sqlite3.Error):
-                    reader.connection.close()
+                _close_reader(reader)
             with contextlib.suppress(sqlite3.Error):
                 self._writer.close()  # last, so that the WAL is folded into the file
         self._local = threading.local()
+
+
+def _close_reader(reader: _Reader) -> None:
+    with contextlib.suppress(sqlite3.Error):
+        reader.connection.interrupt()
+    if reader.lock.acquire(timeout=_CLOSE_PATIENCE_S):  # else its thread closes it when it ends
+        try:
+            with contextlib.suppress(sqlite3.Error):
+                reader.connection.close()
+        finally:
+            reader.lock.release()
 
 
 def _schema_version(connection: sqlite3.Connection) -> int:

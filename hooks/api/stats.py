@@ -141,9 +141,10 @@ async def recall_stats(call: Call, query: StatsQuery) -> StatsAnswer:
 
     def read() -> list[Asked]:
         recorder.flush(1.0)
-        return stats.read_asked(
-            recorder.database.read, since, client_type=client_type, query_id=query.query_id, text=query.query_text
-        )
+        with recorder.database.snapshot() as records:
+            return stats.read_asked(
+                records, since, client_type=client_type, query_id=query.query_id, text=query.query_text
+            )
 
     asked = await asyncio.to_thread(read)
     written = await Console(call.parts.backend).writes_by_client(since)

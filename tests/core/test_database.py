@@ -392,3 +392,45 @@ def test_a_home_with_spaces_and_signs_of_any_language_works(tmp_path: Path) -> N
     store = Store(path)
     assert store.counts()["nodes"] == len(BOOT_URIS)
     store.close()
+
+
+def test_closing_breaks_off_reads_in_other_threads_without_crashing(tmp_path: Path) -> None:
+    script = """if True:
+        import sys, threading
+        from pathlib import Path
+        from lorehooks.core.database import Database, Migration
+        from lorehooks.core.errors import StorageError
+
+        STEP = Migration("numbers", "CREATE TABLE numbers (n INTEGER)")
+        LONG = "SELECT count(*) FROM numbers a, numbers b, numbers c"
+
+        def read(database, started):
+            try:
+                while True:
+                    with database.snapshot() as connection:
+                        connection.execute("SELECT n FROM numbers").fetchmany(3)
+                    started.release()
+                    database.query(LONG)
+            except StorageError:
+                pass
+
+        for round in range(10):
+            database = Database(Path(sys.argv[1]), [STEP])
+            with database.write() as connection:
+                connection.executemany("INSERT INTO numbers VALUES (?)", [(n,) for n in range(60)])
+            started = threading.Semaphore(0)
+            threads = [threading.Thread(target=read, args=(database, started)) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for _ in threads:
+                started.acquire()
+            database.close()
+            for thread in threads:
+                thread.join(30)
+                assert not thread.is_alive()
+        print("done")
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path / "x.db")], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
