@@ -9,7 +9,8 @@ from lorehooks.installers.codex import Codex
 from lorehooks.installers.opencode import OpenCode
 from lorehooks.installers.pi import Pi
 from lorehooks.installers.plan import RuntimeInstaller
+from lorehooks.installers.zcode import ZCode
 
 INSTALLERS: Mapping[str, RuntimeInstaller] = {
-    installer.name: installer for installer in (ClaudeCode(), Codex(), OpenCode(), Pi())
+    installer.name: installer for installer in (ClaudeCode(), Codex(), OpenCode(), Pi(), ZCode())
 }

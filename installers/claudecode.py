@@ -18,7 +18,7 @@ from lorehooks.core.home import Home
 from lorehooks.installers import files, hosts
 from lorehooks.installers.edits import Append, Delete, Edit, Put
 from lorehooks.installers.edits import Path as Way
-from lorehooks.installers.hookfile import own_hooks
+from lorehooks.installers.hookentries import own_hooks
 from lorehooks.installers.jsondata import look_up
 from lorehooks.installers.jsonedit import snippet
 from lorehooks.installers.jsontext import Plain, parse

@@ -6,7 +6,7 @@ releases, so a trust once given holds. `config.toml` is written by Codex alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -28,7 +28,8 @@ from lorehooks.installers.codexstate import (
 )
 from lorehooks.installers.codextrust import Trust
 from lorehooks.installers.edits import Append, Edit
-from lorehooks.installers.hookentries import entries, prunes, take_out
+from lorehooks.installers.hookentries import prunes, take_out
+from lorehooks.installers.jsonedit import snippet
 from lorehooks.installers.plan import (
     Context,
     Detection,
@@ -44,11 +45,22 @@ from lorehooks.installers.problem import RefusedError
 from lorehooks.installers.registered import registered_bridge
 from lorehooks.installers.tomlformat import read as read_toml
 
+
+def trust_is_missing(context: Context) -> bool:
+    """Whether Codex would not run all our hooks, and can be asked to. Raises RefusedError where its files cannot be read."""
+    return context.which("codex") is not None and not _all_trusted(look(context))
+
+
+def _all_trusted(found: Found) -> bool:
+    return found.good.keys() == wanted(found.home).keys() and all(each.state == "trusted" for each in found.trust)
+
+
 TRUST = Question(
     "trust",
     "Codex runs a hook only when you trust it. May lore record in Codex that you trust its three hooks?",
     "Codex runs no hook before you trust it: start codex and choose to trust the three hooks of lore, or run "
     f"{FIX} --trust.",
+    trust_is_missing,
 )
 
 
@@ -68,18 +80,17 @@ class Codex:
         return found
 
     def plan(self, context: Context) -> Plan:
-        found = look(context)
+        ours = {name: Append((*HOOKS, name), group) for name, group in wanted(context.home).items()}
+        found = _look(context, ours)
         for text, hint in found.conflicts():
             raise ConflictError(text, hint=hint)
         if RUNTIME.home_variable in context.environment and not found.hooks_file.parent.is_dir():
             raise LoreError(
                 f"CODEX_HOME is {found.hooks_file.parent}, which is not there", hint=f"mkdir {found.hooks_file.parent}"
             )
-        missing = {name: group for name, group in wanted(context.home).items() if name not in found.good}
         edits: list[Edit] = [*take_out(found.stale)]
-        edits += [Append((*HOOKS, name), group) for name, group in missing.items()]
-        trusted = not missing and all(each.state == "trusted" for each in found.trust)
-        program = context.which("codex")
+        edits += [edit for name, edit in ours.items() if name not in found.good]
+        trusted, program = _all_trusted(found), context.which("codex")
         call = HostCall(
             "codex app-server to record your trust in the hooks",
             partial(_trust, context),
@@ -100,12 +111,13 @@ class Codex:
     def leftovers(self, context: Context) -> Plan:
         found = look(context)
         noted = context.receipt is not None and context.receipt.note(found.hooks_file) is not None
-        edits = (*take_out(found.own), *(() if noted else prunes(found.own, HOOKS)))
+        own = found.hooks.own
+        edits = (*take_out(own), *(() if noted else prunes(own, HOOKS)))
         keys = found.recorded
         forget = HostCall("codex app-server to forget the trust in them", partial(_forget, context))
         return Plan(
             commands=(HostCommand(("codex", "mcp", "remove", SERVER)),) if found.server == "ours" else (),
-            edits=(EditFile(found.hooks_file, edits),) if found.own else (),
+            edits=(EditFile(found.hooks_file, edits),) if own else (),
             calls=(forget,) if keys else (),
             notes=tuple(_moved_up(found)),
         )
@@ -117,6 +129,16 @@ class Codex:
             return (Finding("unreadable", "error", f"Codex's settings cannot be read: {error.message}", error.hint),)
         program = context.which("codex")
         return (*findings(found, program=program is not None), *_trust_findings(trust_states(context, found)))
+
+
+def _look(context: Context, ours: Mapping[str, Edit]) -> Found:
+    """The same as `look`; a refusal tells what to paste."""
+    try:
+        return look(context)
+    except RefusedError as error:
+        if error.path.suffix == ".json":
+            error.snippet = snippet(tuple(ours.values()))
+        raise
 
 
 def trust_states(context: Context, found: Found | None = None) -> tuple[Trust, ...]:
@@ -172,10 +194,10 @@ def _forget(context: Context) -> None:
 
 def _moved_up(found: Found) -> Iterator[str]:
     """Codex knows hooks by their place: those behind ours get another one."""
-    own = found.own
+    own = found.hooks.own
     later = {
         entry.event
-        for entry in entries(found.hooks, HOOKS)
+        for entry in found.hooks.all
         for ours in own
         if entry not in own and entry.way == ours.way and (entry.group, entry.handler) > (ours.group, ours.handler)
     }
@@ -198,5 +220,5 @@ def _notes(context: Context, found: Found, *, trusted: bool) -> Iterator[str]:
         )
     if has_inline(found):
         yield "Codex will warn that hooks stand both in config.toml and in hooks.json; both run."
-    for text in spoilers(found.content, found.hooks):
+    for text in spoilers(found.content, found.hooks.plain):
         yield f"Codex drops {found.hooks_file} as a whole, and our hooks with it, as long as this is so: {text}."

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from shlex import quote
+from typing import Any
 
 from lorehooks.clients.runtimes import RUNTIMES, EventKind
 from lorehooks.core.home import Home
@@ -17,8 +18,9 @@ from lorehooks.installers.edits import describe
 from lorehooks.installers.hookentries import Entry, entries, own_entries
 from lorehooks.installers.jsondata import look_up, normal
 from lorehooks.installers.jsontext import BOM, Number, Plain, parse
+from lorehooks.installers.ownership import Hooks, Owner, server_owner
 from lorehooks.installers.plan import Context, Finding
-from lorehooks.installers.registered import bridge_home_of, home_of, is_ours, registered_command
+from lorehooks.installers.registered import registered_command
 
 RUNTIME = RUNTIMES["codex"]
 EVENTS: Mapping[str, EventKind] = {
@@ -51,21 +53,13 @@ class Found:
     config: Mapping[str, Any]
     content: bytes
     """Of `hooks.json`."""
-    hooks: Plain
+    hooks: Hooks
     good: Mapping[str, Entry]
 
     @property
-    def own(self) -> tuple[Entry, ...]:
-        return own_entries(self.hooks, HOOKS, self.home)
-
-    @property
     def stale(self) -> tuple[Entry, ...]:
-        """Entries that must go: ours beside one that works or in another form, and those of a home that is gone."""
-        return tuple(
-            entry
-            for entry in entries(self.hooks, HOOKS)
-            if (is_ours(entry.command, self.home) and self.good.get(entry.event) != entry) or self._other(entry)
-        )
+        """Entries that must go."""
+        return self.hooks.stale(self.good)
 
     @property
     def trust(self) -> tuple[Trust, ...]:
@@ -75,22 +69,13 @@ class Found:
     @property
     def recorded(self) -> tuple[str, ...]:
         """Keys of every trust that is recorded for our hooks, those that are gone from the file too."""
-        ideal = entries(normal({"hooks": wanted(self.home)}), HOOKS)
-        return codextrust.recorded(self.config, self.hooks_file, (*self.own, *ideal))
+        ideal = entries(normal({"hooks": {name: [group] for name, group in wanted(self.home).items()}}), HOOKS)
+        return codextrust.recorded(self.config, self.hooks_file, (*self.hooks.own, *ideal))
 
     @property
-    def server(self) -> Literal["none", "ours", "stale", "other"]:
-        """Whose the MCP server `lore` is; `stale` is of a home that is gone."""
-        servers = self.config.get("mcp_servers")
-        table = servers.get(SERVER) if isinstance(servers, dict) else None
-        if table is None:
-            return "none"
-        home = _bridge_home(table)
-        if home is None:
-            return "other"
-        if home.root == self.home.root:
-            return "ours"
-        return "other" if home.bin.is_dir() else "stale"
+    def server(self) -> Owner:
+        """Whose the MCP server `lore` is."""
+        return server_owner(normal(self.config), ("mcp_servers", SERVER), "codex", self.home)
 
     def conflicts(self) -> Iterator[tuple[str, str]]:
         """(what would answer beside us or stand in our place, how to clear the way)."""
@@ -101,27 +86,19 @@ class Found:
                 f"The public Lore plugin ({_PUBLIC_PLUGIN}) is enabled in Codex, and both would answer each prompt",
                 f"codex plugin remove {_PUBLIC_PLUGIN}",
             )
-        for entry in entries(self.hooks, HOOKS):
-            if any(part in entry.command for part in _PUBLIC_HOOKS):
-                text = f"{self.hooks_file} holds hooks of the public Lore, and both would answer each prompt"
-                yield text, "npx @loremem/cli uninstall --channels codex"
-                break
-        others = {home.root for entry in entries(self.hooks, HOOKS) if (home := _home_behind(entry)) is not None}
-        for root in sorted(others - {self.home.root}):
-            if Home(root).bin.is_dir():
-                yield (
-                    f"Codex already has the memory of another home ({root})",
-                    f"LORE_HOME='{root}' lore uninstall codex",
-                )
+        if any(part in entry.command for entry in self.hooks.all for part in _PUBLIC_HOOKS):
+            text = f"{self.hooks_file} holds hooks of the public Lore, and both would answer each prompt"
+            yield text, "npx @loremem/cli uninstall --channels codex"
+        for root in self.hooks.other_homes:
+            yield (
+                f"Codex already has the memory of another home ({root})",
+                f"LORE_HOME={quote(str(root))} lore uninstall codex",
+            )
         for entry in own_entries(normal(_without_state(self.config)), HOOKS, self.home):
             text = f"{self.config_file} holds our hook for {entry.event} too, and it would run twice"
             yield text, f"remove [[hooks.{entry.event}]] from {self.config_file}"
         if self.server == "other":
             yield f"Codex has an MCP server named {SERVER} that is not ours", f"codex mcp remove {SERVER}"
-
-    def _other(self, entry: Entry) -> bool:
-        home = _home_behind(entry)
-        return home is not None and home.root != self.home.root and not home.bin.is_dir()
 
 
 def look(context: Context) -> Found:
@@ -129,9 +106,10 @@ def look(context: Context) -> Found:
     folder = RUNTIME.home(context.environment).absolute()
     hooks_file, config_file = folder / "hooks.json", folder / "config.toml"
     config = files.persist(lambda: tomlformat.read(files.read(config_file).content or b"", config_file))
-    content, hooks = files.persist(lambda: _read_hooks(hooks_file))
+    content, plain = files.persist(lambda: _read_hooks(hooks_file))
+    hooks = Hooks(plain, HOOKS, "codex", EVENTS, context.home)
     good: dict[str, Entry] = {}
-    for entry in own_entries(hooks, HOOKS, context.home):
+    for entry in hooks.own:
         if entry.event in EVENTS and _works(entry, context.home):
             good.setdefault(entry.event, entry)
     return Found(context.home, hooks_file, config_file, config, content, hooks, good)
@@ -165,10 +143,10 @@ def findings(found: Found, *, program: bool) -> Iterator[Finding]:
     if isinstance(features, dict) and features.get("hooks", features.get("codex_hooks")) is False:
         text = "Codex's settings switch all hooks off, so no memory is injected"
         yield Finding("hooks_off", "error", text, "codex features enable hooks", by_person=True)
-    for reason in spoilers(found.content, found.hooks):
+    for reason in spoilers(found.content, found.hooks.plain):
         text = f"Codex drops {found.hooks_file} as a whole, and our hooks with it: {reason}"
         yield Finding("file_dropped", "error", text, f"mend that entry in {found.hooks_file}", by_person=True)
-    if found.server in ("none", "stale"):
+    if found.server in ("none", "gone"):
         yield Finding("no_tools", "error" if program else "warning", "Codex does not have the memory tools", FIX)
     elif look_up(normal(found.config), ("mcp_servers", SERVER, "enabled")) == (True, False):
         text = "The memory tools are switched off in Codex"
@@ -235,21 +213,6 @@ def _works(entry: Entry, home: Home) -> bool:
         and int(timeout.raw) >= LEAST_SECONDS
         and (event != "session.start" or all(entry.takes(source) for source in SOURCES))
     )
-
-
-def _home_behind(entry: Entry) -> Home | None:
-    event = EVENTS.get(entry.event)
-    return home_of(entry.command, "codex", event) if event else None
-
-
-def _bridge_home(table: object) -> Home | None:
-    if not isinstance(table, dict):
-        return None
-    program, arguments = table.get("command"), table.get("args")
-    if not isinstance(program, str) or not isinstance(arguments, list):
-        return None
-    words = [word for word in arguments if isinstance(word, str)]
-    return bridge_home_of(program, words, "codex") if len(words) == len(arguments) else None
 
 
 def _without_state(config: Mapping[str, Any]) -> dict[str, Any]:

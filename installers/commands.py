@@ -141,7 +141,7 @@ def _install(
         for question in installer.questions:
             given = said.get(question.key)
             given = noted.get(question.key) if given is None else given
-            if given is None and interactive:
+            if given is None and interactive and question.arises(context):
                 given = click.confirm(question.text, default=False, err=True)
             if given is not None:
                 answers[question.key] = given

@@ -35,11 +35,6 @@ class Entry:
         return str(self.way[-1])
 
     @property
-    def alone(self) -> bool:
-        """Whether the group has no other handler."""
-        return len(_list(self.whole, "hooks")) == 1
-
-    @property
     def command(self) -> str:
         """The command line, or of a program started without a shell what its shell gets to run; empty for other types."""
         _, command = look_up(self.value, ("command",))
@@ -52,6 +47,12 @@ class Entry:
     def matcher(self) -> str:
         _, matcher = look_up(self.whole, ("matcher",))
         return matcher if isinstance(matcher, str) else ""
+
+    def runs(self, home: Home) -> bool:
+        """Whether it runs the hook program of this home, in whatever form."""
+        _, command = look_up(self.value, ("command",))
+        words = (command, *_list(self.value, "args"))
+        return any(isinstance(word, str) and is_ours(word, home) for word in words)
 
     def takes(self, word: str) -> bool:
         """Whether its matcher lets a source or a tool's name through, as Claude Code and Codex read matchers."""
@@ -77,7 +78,12 @@ def entries(plain: Plain, way: Path) -> Iterator[Entry]:
 
 def own_entries(plain: Plain, way: Path, home: Home) -> tuple[Entry, ...]:
     """Those that run the hook program of this home."""
-    return tuple(entry for entry in entries(plain, way) if is_ours(entry.command, home))
+    return tuple(entry for entry in entries(plain, way) if entry.runs(home))
+
+
+def own_hooks(settings: Plain, home: Home, way: Path = ("hooks",)) -> tuple[Edit, ...]:
+    """The edits that take out every handler that runs the hook program of this home, of any release."""
+    return tuple(take_out(own_entries(settings, way, home)))
 
 
 def take_out(gone: Sequence[Entry]) -> Iterator[Edit]:

@@ -71,6 +71,8 @@ class Question:
     """Ends with a question mark."""
     without: str
     """What to know when the answer is no, one sentence that names the flag."""
+    arises: Callable[[Context], bool] = lambda _: True
+    """Whether there is anything to decide on this machine; it may raise LoreError as `plan` would."""
 
 
 @dataclass(frozen=True, slots=True)
