@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from hashlib import sha256
@@ -18,7 +19,7 @@ from lorehooks.core.clock import Clock, system_clock, to_iso
 from lorehooks.core.database import Database, Migration
 from lorehooks.core.model import Candidate
 from lorehooks.core.secrets import mask
-from lorehooks.core.write_behind import WriteBehind
+from lorehooks.core.write_behind import Statement, WriteBehind
 
 MIGRATIONS = (
     Migration(
@@ -65,6 +66,13 @@ MIGRATIONS = (
         """,
     ),
 )
+
+
+_INSERT_RUN = (
+    "INSERT INTO runs (at, client_type, event, session_id, epoch, query_id, reason, ms, input, recall, output)"
+    " VALUES (?,?,?,?,?,?,?,?,?,?,?)"
+)
+_INSERT_OUTPUT = "INSERT OR IGNORE INTO outputs (sha, bytes) VALUES (?, ?)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +137,25 @@ def _masked(value: Any) -> Any:
     return value
 
 
+def _statements(run: Run) -> list[Statement]:
+    sha = sha256(run.output).hexdigest() if run.output else None
+    values = (
+        run.at,
+        run.client_type,
+        run.event,
+        run.session_id,
+        run.epoch,
+        run.query_id,
+        run.reason,
+        run.ms,
+        _dump(run.input),
+        None if run.recall is None else _dump(run.recall),
+        sha,
+    )
+    statements: list[Statement] = [(_INSERT_RUN, values)]
+    return [(_INSERT_OUTPUT, (sha, run.output)), *statements] if sha else statements
+
+
 class Recorder:
     """Writes records in a thread of its own. `put` never waits and never raises."""
 
@@ -155,28 +182,9 @@ class Recorder:
         """Why the last attempt to write failed; empty when it did not."""
         return self._queue.last_error
 
-    def add(self, run: Run) -> None:
-        """Queue the record of one run, secrets in it masked."""
-        sha = sha256(run.output).hexdigest() if run.output else None
-        if sha:
-            self.put("INSERT OR IGNORE INTO outputs (sha, bytes) VALUES (?, ?)", (sha, run.output))
-        self.put(
-            "INSERT INTO runs (at, client_type, event, session_id, epoch, query_id, reason, ms, input, recall, output)"
-            " VALUES (?,?,?,?,?,?,?,?,?,?,?)",
-            (
-                run.at,
-                run.client_type,
-                run.event,
-                run.session_id,
-                run.epoch,
-                run.query_id,
-                run.reason,
-                run.ms,
-                _dump(run.input),
-                None if run.recall is None else _dump(run.recall),
-                sha,
-            ),
-        )
+    def add(self, make: Callable[[], Sequence[Run]]) -> None:
+        """Queue the records of what has just been answered. They are made, and secrets in them masked, after the answer."""
+        self._queue.put_later(lambda: [statement for run in make() for statement in _statements(run)])
 
     def opened(self, mark: Opened) -> None:
         """Queue that a memory was opened."""

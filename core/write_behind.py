@@ -8,12 +8,14 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections import deque
+from collections.abc import Callable, Sequence
 
 from lorehooks.core.database import Database
 from lorehooks.core.errors import StorageError
 from lorehooks.core.wellformed import well_formed
 
 Statement = tuple[str, tuple[object, ...]]
+Work = Callable[[], Sequence[Statement]]
 
 _MAX_WAITING = 10_000
 _BATCH = 500
@@ -32,7 +34,7 @@ class WriteBehind:
         """Statements lost: the oldest of a full queue, and those that the database will never take."""
         self.last_error = ""
         self._database = database
-        self._waiting: deque[Statement] = deque()
+        self._waiting: deque[Statement | Work] = deque()
         self._changed = threading.Condition()
         self._writing = False
         self._hurry = False
@@ -47,12 +49,18 @@ class WriteBehind:
 
     def put(self, statement: str, arguments: tuple[object, ...]) -> None:
         """Queue one statement."""
-        storable = tuple(well_formed(value) if isinstance(value, str) else value for value in arguments)
+        self._queue((statement, arguments))
+
+    def put_later(self, work: Work) -> None:
+        """Queue statements that are yet to be made: `work` runs in the writing thread and must read nothing that changes."""
+        self._queue(work)
+
+    def _queue(self, item: Statement | Work) -> None:
         with self._changed:
             if len(self._waiting) >= _MAX_WAITING:
                 self._waiting.popleft()
                 self.dropped += 1
-            self._waiting.append((statement, storable))
+            self._waiting.append(item)
             self._changed.notify_all()
 
     def flush(self, seconds: float = 5.0) -> bool:
@@ -79,7 +87,7 @@ class WriteBehind:
                 self._changed.wait_for(lambda: self._hurry or self._stop, _LATER_SECONDS)
                 batch = [self._waiting.popleft() for _ in range(min(_BATCH, len(self._waiting)))]
                 self._writing = True
-            refused = self._write(batch)
+            refused = self._write(self._made(batch))
             with self._changed:
                 self._waiting.extendleft(reversed(refused))
                 self._writing = False
@@ -87,6 +95,16 @@ class WriteBehind:
                 self._changed.notify_all()
                 if refused:
                     self._changed.wait_for(lambda: self._stop, _RETRY_SECONDS)
+
+    def _made(self, batch: Sequence[Statement | Work]) -> list[Statement]:
+        made: list[Statement] = []
+        for item in batch:
+            try:
+                made += item() if callable(item) else [item]
+            except Exception as error:  # noqa: BLE001  a record that cannot be made must not end the thread
+                self.dropped += 1
+                self.last_error = f"{type(error).__name__}: {error}"
+        return [(text, tuple(well_formed(v) if isinstance(v, str) else v for v in values)) for text, values in made]
 
     def _write(self, batch: list[Statement]) -> list[Statement]:
         """Write a batch; answers what has to be tried again. One statement that never fits does not hold up the rest."""
@@ -102,5 +120,6 @@ class WriteBehind:
                 return [left for statement in batch for left in self._write([statement])]
             self.dropped += 1
         else:
-            self.last_error = ""
+            if batch:
+                self.last_error = ""
         return []

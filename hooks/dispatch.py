@@ -334,25 +334,25 @@ class Dispatcher:
         self.ledger.keep(session, to_iso(self.recorder.clock()))
 
     def _record(self, event: HookEvent, answer: Answer, output: bytes, ms: float) -> None:
-        recalled, at = answer.recalled, to_iso(self.recorder.clock())
-        run = Run(
-            at=at,
-            client_type=event.client_type,
-            event=event.kind,
-            session_id=event.session_id,
-            epoch=answer.epoch,
-            query_id=recalled.query_id if recalled else None,
-            reason=answer.reason,
-            ms=round(ms, 3),
-            input=input_record(event),
-            recall=recall_record(self.backend.name, self.release, recalled, answer.asked, answer.candidates)
-            if recalled
-            else None,
-            output=output,
-        )
-        self.recorder.add(run)
-        for each in answer.startup:
-            self.recorder.add(
+        at = to_iso(self.recorder.clock())
+        backend, release = self.backend.name, self.release
+
+        def runs() -> list[Run]:
+            recalled = answer.recalled
+            run = Run(
+                at=at,
+                client_type=event.client_type,
+                event=event.kind,
+                session_id=event.session_id,
+                epoch=answer.epoch,
+                query_id=recalled.query_id if recalled else None,
+                reason=answer.reason,
+                ms=round(ms, 3),
+                input=input_record(event),
+                recall=recall_record(backend, release, recalled, answer.asked, answer.candidates) if recalled else None,
+                output=output,
+            )
+            startup = [
                 replace(
                     run,
                     event=STARTUP_RECALL,
@@ -360,10 +360,14 @@ class Dispatcher:
                     reason="" if each.block else "no_match",
                     ms=0.0,
                     input={"prompt": each.text},
-                    recall=recall_record(self.backend.name, self.release, each.recalled, each.asked, each.candidates),
+                    recall=recall_record(backend, release, each.recalled, each.asked, each.candidates),
                     output=b"",
                 )
-            )
+                for each in answer.startup
+            ]
+            return [run, *startup]
+
+        self.recorder.add(runs)
 
 
 def startup_queries(event: HookEvent) -> list[str]:

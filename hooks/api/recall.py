@@ -108,10 +108,13 @@ async def usage(call: Call, body: UsageBody) -> Usage:
 
 def _record(call: Call, origin: Origin, query: RecallQuery, recalled: Recalled, ms: float) -> None:
     """Keep the recall like that of a hook, so that `usage` knows it after a restart and statistics count it."""
-    recorder = call.parts.recorder
-    recorder.add(
-        Run(
-            at=to_iso(recorder.clock()),
+    recorder, backend, language = call.parts.recorder, call.parts.backend.name, call.parts.language
+    at = to_iso(recorder.clock())
+
+    def runs() -> list[Run]:
+        asked = Asked(query.project, language=language)
+        run = Run(
+            at=at,
             client_type=origin.client_type or "api",
             event="recall",
             session_id=origin.session_id,
@@ -120,12 +123,8 @@ def _record(call: Call, origin: Origin, query: RecallQuery, recalled: Recalled, 
             reason="" if recalled.result.shown else "no_match",
             ms=round(ms, 3),
             input={"prompt": query.text},
-            recall=recall_record(
-                call.parts.backend.name,
-                installed_version(),
-                recalled,
-                Asked(query.project, language=call.parts.language),
-                recalled.result.candidates,
-            ),
+            recall=recall_record(backend, installed_version(), recalled, asked, recalled.result.candidates),
         )
-    )
+        return [run]
+
+    recorder.add(runs)

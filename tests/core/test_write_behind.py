@@ -69,3 +69,13 @@ def test_closing_writes_what_is_queued(database: Database) -> None:
     queue.put(INSERT, (1, "a"))
     queue.close(30)
     assert numbers(database) == [1]
+
+
+def test_what_is_made_later_is_written_and_what_cannot_be_made_costs_itself(
+    queue: WriteBehind, database: Database
+) -> None:
+    queue.put_later(lambda: [(INSERT, (1, "a")), (INSERT, (2, "b"))])
+    queue.put_later(lambda: [(INSERT, (1 // 0, "never"))])
+    queue.put(INSERT, (3, "c"))
+    assert queue.flush(30)
+    assert (numbers(database), queue.dropped) == ([1, 2, 3], 1)

@@ -33,7 +33,7 @@ def status(capfd) -> tuple[dict, str]:
 
 def record(home: Home, client_type: str, event: str, at: str) -> None:
     recorder = Recorder(home.records)
-    recorder.add(Run(at, client_type, event, "s", 1, None, "", 1.0))
+    recorder.add(lambda: [Run(at, client_type, event, "s", 1, None, "", 1.0)])
     recorder.close()
 
 
