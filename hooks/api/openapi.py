@@ -124,10 +124,7 @@ def _kinds(answer: Any) -> tuple[Any, ...]:
 
 def _schema(kind: Any, schemas: dict[str, Any], mode: Any) -> dict[str, Any]:
     """A reference to a model, whose schema goes among the others, or the schema of a list of them."""
-    made = TypeAdapter(kind).json_schema(ref_template=_REF, mode=mode, by_alias=True)
-    for name, schema in made.pop("$defs", {}).items():
-        schemas[name] = _plain(schema)
-    made = _plain(made)
+    made = _take_definitions(TypeAdapter(kind).json_schema(ref_template=_REF, mode=mode, by_alias=True), schemas)
     if inspect.isclass(kind) and issubclass(kind, BaseModel):
         schemas[kind.__name__] = made
         return {"$ref": _REF.format(model=kind.__name__)}
@@ -135,10 +132,15 @@ def _schema(kind: Any, schemas: dict[str, Any], mode: Any) -> dict[str, Any]:
 
 
 def _flat(query: type[BaseModel], schemas: dict[str, Any]) -> dict[str, Any]:
-    made = query.model_json_schema(ref_template=_REF)
+    return _take_definitions(query.model_json_schema(ref_template=_REF), schemas)
+
+
+def _take_definitions(made: dict[str, Any], schemas: dict[str, Any]) -> dict[str, Any]:
+    """Put the schemas that one refers to among the others; answers it without them."""
     for name, schema in made.pop("$defs", {}).items():
         schemas[name] = _plain(schema)
-    return _plain(made)
+    plain: dict[str, Any] = _plain(made)
+    return plain
 
 
 def _plain(value: Any) -> Any:
