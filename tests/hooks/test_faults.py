@@ -46,9 +46,16 @@ def remembering(real, wait_for):
     home = real.home
     write(home, "POST", "/api/browse/node", {**MEMORY})
     write(home, "PUT", "/api/browse/node?domain=core&path=agent", {"content": RULE})
-    wait_for(lambda: RULE in sent_text((home.boot / "claudecode").read_bytes()), "ready boot bytes")
+    settle(home)
     wait_for(lambda: URI in sent_text(real.hook(data=PROMPT).out), "recall")
     return real
+
+
+def settle(home: Home) -> None:
+    """Let the service write its ready files, limits among them, which tests then change."""
+    with local_answer(home, "GET", "/hooks/v1/state") as answer:
+        assert json.loads(answer.read())["stale_files"] == []
+    assert RULE in sent_text((home.boot / "claudecode").read_bytes())
 
 
 MEMORY = {
@@ -314,10 +321,10 @@ def test_a_full_disk_costs_records_and_writes_and_no_prompt(small_disk, doctor, 
     assert ("memory", "write_refused") not in doctor()
 
 
-def test_a_session_on_a_full_disk_without_service_has_its_rules(small_disk, doctor, wait_for):
+def test_a_session_on_a_full_disk_without_service_has_its_rules(small_disk, doctor):
     home = small_disk.home
     write(home, "PUT", "/api/browse/node?domain=core&path=agent", {"content": RULE})
-    wait_for(lambda: RULE in sent_text((home.boot / "claudecode").read_bytes()), "ready boot bytes")
+    settle(home)
     service.stop(home)
     with (home.root / "filling").open("wb") as file, contextlib.suppress(OSError):
         while True:
