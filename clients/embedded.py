@@ -65,7 +65,7 @@ class EmbeddedBackend:
         self.recorder = recorder
         self.language = language
         self.live = LiveIndex(store)
-        self.last_seq = store.counts()["last_event"]
+        self.last_seq = store.last_event()
         self.write_error = ""
         """Why the latest write failed; empty when the disk took it."""
         self._on_change = on_change
@@ -212,7 +212,7 @@ class EmbeddedBackend:
     async def set_settings(self, values: Mapping[str, object | None], origin: Origin) -> None:
         """Set or reset several settings of the memory at once; see `core.writes`."""
         await asyncio.to_thread(writes.set_settings, self.store, values, origin)
-        self.last_seq = self.store.counts()["last_event"]
+        self.last_seq = self.store.last_event()
         if any(key.startswith("embedding.") for key in values):
             self._in_background(self.live.choose_embedder())
         self._on_change()
@@ -257,8 +257,8 @@ class EmbeddedBackend:
     def changed(self, changes: Sequence[Change]) -> None:
         """Tell the index, and whoever listens, what a write did. On the event loop."""
         self.live.apply(changes)
-        self.last_seq = self.store.counts()["last_event"]
-        self._in_background(self.live.flush())
+        self.last_seq = self.store.last_event()
+        self._in_background(self.live.settle())
         self._on_change()
 
     def _in_background(self, work: Coroutine[Any, Any, None]) -> None:

@@ -18,6 +18,7 @@ from lorehooks.core.vector_cache import SqliteVectorCache
 from lorehooks.core.views import rule_views, signature
 
 _SLICE_SECONDS = 0.003
+_FLUSH_SECONDS = 1.0
 _EMBED_AT_ONCE = 16
 """Texts embedded between two looks at the clock."""
 
@@ -40,6 +41,7 @@ class LiveIndex:
         self.cache = _WriteBehind(SqliteVectorCache(store.database))
         self._embedder: Embedder | None = None
         self._building = asyncio.Lock()
+        self._settling = False
         self._missed: list[Change] | None = None
         """Changes since a new index began to be built, which it gets before it takes over."""
 
@@ -67,8 +69,9 @@ class LiveIndex:
         first = self._embedder is None
         self._embedder = wanted
         if first and wanted is not None:
-            self.index.attach_embedder(wanted, self.cache)
+            self.index.attach_embedder(wanted, self.cache, fill=False)
             await self._embed(self.index)
+            await self.flush()
         else:
             await self.rebuild()
 
@@ -87,11 +90,13 @@ class LiveIndex:
                     if await clock.pause():
                         progress(done, len(nodes))
                 await self._embed(fresh)
+                await self.flush()
                 for change in self._missed:
                     self._apply_to(fresh, change)
                 self.index = fresh
             finally:
                 self._missed = None
+            await self._embed(fresh)
             progress(len(nodes), len(nodes))
             return len(fresh)
 
@@ -116,6 +121,19 @@ class LiveIndex:
         """Write down vectors that were computed since the last time."""
         await asyncio.to_thread(self.cache.flush)
 
+    async def settle(self) -> None:
+        """Give what was written its vectors, in slices, and write these down a moment later, once for several writes."""
+        if self._settling:
+            return
+        self._settling = True
+        try:
+            await self._embed(self.index)
+            await asyncio.sleep(_FLUSH_SECONDS)
+        finally:
+            self._settling = False
+        await self._embed(self.index)
+        await self.flush()
+
     def _read(self) -> tuple[list[Node], dict[str, list[tuple[View, str]]]]:
         return list(self.store.nodes()), self.store.refined_views()
 
@@ -129,7 +147,6 @@ class LiveIndex:
         clock = _Slices()
         while index.pending() and index.embed_some(_EMBED_AT_ONCE):
             await clock.pause()
-        await self.flush()
 
 
 class _WriteBehind:

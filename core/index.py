@@ -91,12 +91,12 @@ class RecallIndex:
         self.columns.clear(slot)
         self._free.append(slot)
 
-    def attach_embedder(self, embedder: Embedder, vectors: VectorCache) -> None:
-        """Use a model; what the cache holds is there at once, the rest is `pending`.
+    def attach_embedder(self, embedder: Embedder, vectors: VectorCache, *, fill: bool = True) -> None:
+        """Use a model; what the cache holds is there at once, the rest is `pending`; without `fill`, all of it is.
 
         For another model, or other views for all, build a new index beside this one and switch.
         """
-        self.vectors.attach(embedder, vectors)
+        self.vectors.attach(embedder, vectors, fill=fill)
 
     def pending(self) -> int:
         """Texts without a vector."""

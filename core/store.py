@@ -224,6 +224,11 @@ class Store:
         )
         return {"nodes": nodes, "events": events, "last_event": last}
 
+    def last_event(self) -> int:
+        """The number of the last event, 0 before the first. Quick however long the log is."""
+        ((last,),) = self.database.query("SELECT coalesce(max(seq), 0) FROM events")
+        return int(last)
+
     def events(self, where: str, arguments: Sequence[object] = ()) -> list[Event]:
         """Events; `where` is the rest of the statement, such as `WHERE node_uuid = ? ORDER BY seq DESC LIMIT 50`."""
         return [event_of(row) for row in self.database.query(f"SELECT * FROM events {where}", arguments)]  # noqa: S608  our own text

@@ -60,11 +60,14 @@ class VectorTable:
             self._coarse[row] = 0
         self._free.append(row)
 
-    def attach(self, embedder: Embedder, cache: VectorCache) -> None:
-        """Use this model from now on and take from the cache what it has. Another model needs a new table."""
+    def attach(self, embedder: Embedder, cache: VectorCache, *, fill: bool = True) -> None:
+        """Use this model from now on and take from the cache what it has. Another model needs a new table.
+
+        Without `fill` the cache is left to `embed_some`, for whoever cannot wait half a second.
+        """
         self._embedder, self._cache = embedder, cache
         self._reserve()
-        rows = list(self._waiting)
+        rows = list(self._waiting) if fill else []
         for start in range(0, len(rows), _BLOCK):
             self._from_cache(rows[start : start + _BLOCK])
 

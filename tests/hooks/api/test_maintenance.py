@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 KEY = "zanzibar_secret_42"
 
@@ -161,3 +162,19 @@ def _places(api):
     return [
         str(path) for path in api.home.root.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes().lower()
     ]
+
+
+def test_a_large_move_gives_every_memory_its_vectors(lore_server):
+    api = lore_server(vectors=True)
+    api.post("/api/browse/node", json={"uri": "work://old", "disclosure": "d"})
+    for number in range(40):
+        api.post(
+            "/api/browse/node", json={"uri": f"work://old/n{number}", "content": f"Fact {number}.", "disclosure": "d"}
+        )
+    api.post("/api/browse/move", json={"old_uri": "work://old", "new_uri": "work://new"})
+    live = api.app.state.parts.backend.live
+    deadline = time.monotonic() + 30
+    while live.index.pending() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert live.index.pending() == 0
+    assert live.embedder is not None
