@@ -224,7 +224,8 @@ async def _tool(request: Request) -> Response:
     parts.activity.touch()
     client_type = request.path_params["client_type"]
     body = decode(await request.body())
-    if not isinstance(body, dict) or not isinstance(body.get("name"), str):
+    arguments = body.get("arguments") or {} if isinstance(body, dict) else None
+    if not isinstance(body, dict) or not isinstance(body.get("name"), str) or not isinstance(arguments, dict):
         return JSONResponse(
             {"text": "A tool call is {name, arguments, session_id?}", "is_error": True}, status_code=400
         )
@@ -233,5 +234,5 @@ async def _tool(request: Request) -> Response:
     context = ToolContext(
         Origin(f"mcp:{body['name']}", client_type, session_id), session.ids_for if session else None, parts.language
     )
-    result = await call_tool(parts.memory, body["name"], body.get("arguments") or {}, context)
+    result = await call_tool(parts.memory, body["name"], arguments, context)
     return JSONResponse({"text": result.text, "is_error": result.is_error})

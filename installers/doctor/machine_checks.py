@@ -146,12 +146,15 @@ def _strings(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
-        if value.get("enabled") is False or value.get("disabled") is True:
-            return
         for key, item in value.items():
-            if item is not False:
+            if not _is_off(item):
                 yield str(key)
                 yield from _strings(item)
     elif isinstance(value, list):
         for item in value:
-            yield from _strings(item)
+            if not _is_off(item):
+                yield from _strings(item)
+
+
+def _is_off(item: Any) -> bool:
+    return item is False or (isinstance(item, dict) and (item.get("enabled") is False or item.get("disabled") is True))
