@@ -10,9 +10,10 @@ from lorehooks.core.home import Home
 
 
 def _guarded(home: Home, program: str, *arguments: str) -> str:
-    python = shlex.quote(str(home.bin / "python"))
-    script = " ".join(shlex.quote(each) for each in (str(home.bin / program), *arguments))
-    return f"[ -x {python} ] && exec {python} -I -S {script}; exit 0"
+    """The script is asked for too: Python ends with 2 when it is missing, and 2 is how a hook blocks the user's prompt."""
+    python, script = shlex.quote(str(home.bin / "python")), shlex.quote(str(home.bin / program))
+    words = " ".join((python, "-I", "-S", script, *map(shlex.quote, arguments)))
+    return f"[ -x {python} -a -r {script} ] && exec {words}; exit 0"
 
 
 def registered_command(home: Home, client_type: str, event: str) -> str:

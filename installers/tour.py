@@ -21,6 +21,7 @@ from lorehooks.clients import output
 from lorehooks.core.blocks import RecallBlock, parse_recall
 from lorehooks.core.home import Home
 from lorehooks.hooks.replay import sent_text
+from lorehooks.installers.registered import registered_command
 
 SESSION = "5f0c2d6e-4b1a-4c7e-9a51-3d2e8f7b6a90"
 RULES = "Ask before you delete anything. Run the tests before you say that something works."
@@ -87,8 +88,7 @@ class Tour:
 
     def hook(self, event: str, **fields: str) -> bytes:
         """What Claude Code gets on stdout when it runs our registered command."""
-        bin_ = self.home.bin
-        command = f"[ -x '{bin_}/python' ] && exec '{bin_}/python' -I -S '{bin_}/hook.py' claudecode {event}; exit 0"
+        command = registered_command(self.home, "claudecode", event)
         payload = {"session_id": SESSION, "cwd": str(self.project), "hook_event_name": event, **fields}
         done = self._run(["/bin/sh", "-c", command], json.dumps(payload, ensure_ascii=False).encode())
         if done.returncode or done.stderr:

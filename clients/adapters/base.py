@@ -120,7 +120,9 @@ def read_common(runtime: Runtime, event_name: str, payload: object) -> HookEvent
     if kind == "none":
         reason = "unknown_event"
     elif (fields.string(payload, "hook_source") or "").startswith("opencode"):
-        reason = "compatibility_layer"  # OpenCode, where a plugin runs Claude Code's hooks too, has its own plugin of ours
+        reason = (
+            "compatibility_layer"  # OpenCode, where a plugin runs Claude Code's hooks too, has its own plugin of ours
+        )
     elif kind == "prompt.submit":
         # Some hosts run this event for the task of a subagent too; the main agent's prompt had its recall already.
         reason = "subagent" if agent_id else no_prompt_because(prompt, runtime.synthetic_prompts)
@@ -140,7 +142,7 @@ def read_common(runtime: Runtime, event_name: str, payload: object) -> HookEvent
         turn_id=_identifier(payload, "turn_id", "turnId", "prompt_id"),
         tool_name=tool_name,
         tool_input=tool_input if isinstance(tool_input, Mapping) else {},
-        tool_call_id=_identifier(payload, "tool_use_id", "toolUseId", "tool_call_id"),
+        tool_call_id=_identifier(payload, "tool_use_id", "toolUseId", "tool_call_id", "toolCallId"),
         transcript_path=fields.string(payload, "transcript_path", "transcriptPath"),
         reason=reason,
     )

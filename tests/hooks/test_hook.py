@@ -7,7 +7,6 @@ import contextlib
 import hashlib
 import json
 import os
-import shlex
 import shutil
 import signal
 import socket
@@ -24,6 +23,7 @@ import pytest
 
 from lorehooks.core.home import Home
 from lorehooks.hooks import bridge, service
+from lorehooks.installers.registered import registered_command
 
 REPOSITORY = Path(__file__).parents[2]
 CASES = REPOSITORY / "tests" / "cases" / "in"
@@ -260,9 +260,7 @@ def test_start_that_hangs_is_left_at_the_limit(place) -> None:
 
 
 def test_registered_command_is_silent_once_the_home_has_moved(running) -> None:
-    home = running.home.root
-    python, hook = shlex.quote(f"{home}/bin/python"), shlex.quote(f"{home}/bin/hook.py")
-    registered = f"[ -x {python} ] && exec {python} -I -S {hook} claudecode prompt.submit; exit 0"
+    home, registered = running.home.root, registered_command(running.home, "claudecode", "prompt.submit")
 
     def run() -> subprocess.CompletedProcess:
         return subprocess.run(["/bin/sh", "-c", registered], input=b"{}", capture_output=True, check=False)
@@ -271,6 +269,15 @@ def test_registered_command_is_silent_once_the_home_has_moved(running) -> None:
     service.stop(running.home)
     home.rename(home.with_name("moved"))
     after = run()
+    assert (after.returncode, after.stdout, after.stderr) == (0, b"", b"")
+
+
+@pytest.mark.parametrize("missing", ["hook.py", "python"])
+def test_registered_command_of_a_half_deleted_home_blocks_no_prompt(running, missing) -> None:
+    """Python ends with 2 when its script is not there, and 2 blocks the prompt in every host that starts hooks."""
+    (running.home.bin / missing).unlink()
+    command = registered_command(running.home, "claudecode", "prompt.submit")
+    after = subprocess.run(["/bin/sh", "-c", command], input=b"{}", capture_output=True, check=False)
     assert (after.returncode, after.stdout, after.stderr) == (0, b"", b"")
 
 

@@ -191,6 +191,7 @@ def test_every_hook_has_a_whole_timeout_above_our_own_and_within_the_hosts(conte
 def test_commands_work_below_any_folder_name(tmp_path, folder):
     home = Home(tmp_path / folder / ".lore")
     home.bin.mkdir(parents=True)
+    (home.bin / "hook.py").touch()
     (home.bin / "python").symlink_to("/bin/sh")  # prints the script's path and arguments in place of running it
     command = registered_command(home, "claudecode", "prompt.submit").replace(
         "-I -S", '-c \'printf %s\\\\n "$0" "$@"\''
@@ -213,11 +214,12 @@ def test_commands_never_change_between_releases():
     """Hosts store them, and Codex hashes them: a change here needs a migration, not an update of this test."""
     home = Home(Path("/home/ann lee/.lore"))
     assert registered_command(home, "claudecode", "session.start") == (
-        "[ -x '/home/ann lee/.lore/bin/python' ] && exec '/home/ann lee/.lore/bin/python' -I -S "
-        "'/home/ann lee/.lore/bin/hook.py' claudecode session.start; exit 0"
+        "[ -x '/home/ann lee/.lore/bin/python' -a -r '/home/ann lee/.lore/bin/hook.py' ] && "
+        "exec '/home/ann lee/.lore/bin/python' -I -S '/home/ann lee/.lore/bin/hook.py' claudecode session.start; exit 0"
     )
     assert shlex.join(registered_bridge(Home(Path("/h/.lore")), "claudecode")) == (
-        "/bin/sh -c '[ -x /h/.lore/bin/python ] && exec /h/.lore/bin/python -I -S /h/.lore/bin/bridge.py claudecode; exit 0'"
+        "/bin/sh -c '[ -x /h/.lore/bin/python -a -r /h/.lore/bin/bridge.py ] && "
+        "exec /h/.lore/bin/python -I -S /h/.lore/bin/bridge.py claudecode; exit 0'"
     )
 
 
