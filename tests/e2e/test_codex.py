@@ -370,7 +370,7 @@ def test_a_killed_service_is_started_again_by_the_next_prompt(ready):
     assert kinds(ready.turns[-1])[-1] == "recall"
 
 
-@pytest.mark.parametrize("damage", ["package gone", "interpreter gone", "home gone", "home read-only"])
+@pytest.mark.parametrize("damage", ["package gone", "interpreter gone", "hook gone", "home gone", "home read-only"])
 def test_what_happens_to_our_files_never_shows_in_a_session(ready, damage):
     service.stop(ready.home)
     match damage:
@@ -380,6 +380,8 @@ def test_what_happens_to_our_files_never_shows_in_a_session(ready, damage):
         case "interpreter gone":
             (ready.home.bin / "python").unlink()
             (ready.home.bin / "python").symlink_to("/opt/gone/python")
+        case "hook gone":
+            (ready.home.bin / "hook.py").unlink()
         case "home gone":
             shutil.rmtree(ready.home.root)
         case "home read-only":
