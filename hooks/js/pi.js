@@ -64,11 +64,12 @@ function loreTransport(client, home = LORE_HOME) {
   // Why a session got no memory, for the next session start and `lore doctor`. Three slow failures open the breaker.
   const miss = (event, reason) => {
     try {
-      if (!fs.existsSync(run)) return
+      if (!fs.existsSync(run)) return null
       fs.appendFileSync(`${run}/misses.log`, `${Date.now()} ${client} ${event} ${reason}\n`, { mode: 0o600 })
       if (event !== "tool" && ["timeout", "start_failed"].includes(reason))
         fs.appendFileSync(`${run}/breaker`, ".", { mode: 0o600 })
     } catch {}
+    return null
   }
   const isBroken = () => {
     try {
@@ -92,21 +93,22 @@ function loreTransport(client, home = LORE_HOME) {
     return port && token ? { to: { host: "127.0.0.1", port }, token } : null
   }
 
-  // What a whole answer says: {value}, {reason}, or undefined as long as it is not whole.
+  // What an answer says: {value}, {reason}, or {need}: how many bytes there must be to look again.
   const parse = (bytes, isClosed) => {
+    const bad = { reason: "bad_answer" }
     const cut = bytes.indexOf("\r\n\r\n")
-    if (cut < 0) return bytes.length > MOST_HEAD || (isClosed && bytes.length) ? { reason: "bad_answer" } : undefined
+    if (cut < 0) return isClosed || bytes.length > MOST_HEAD ? bad : { need: bytes.length + 1 }
     const head = bytes.subarray(0, cut).toString("latin1")
-    const length = /^content-length:[ \t]*(\d+)[ \t\r]*$/im.exec(head)
+    const length = Number(/^content-length:[ \t]*(\d+)[ \t\r]*$/im.exec(head)?.[1] ?? Number.NaN)
     const body = bytes.subarray(cut + 4)
-    if (bytes.length > MOST_ANSWER) return { reason: "bad_answer" }
-    if (length ? body.length < Number(length[1]) : !isClosed) return isClosed ? { reason: "bad_answer" } : undefined
+    if (bytes.length > MOST_ANSWER || length > MOST_ANSWER) return bad
+    if (!isClosed && !(body.length >= length)) return { need: cut + 4 + (length || MOST_ANSWER) }
+    if (body.length < length || !/^HTTP\/1\.[01] 20[04] /.test(head)) return bad
     try {
-      if (!/^HTTP\/1\.[01] 20[04] /.test(head)) return { reason: "bad_answer" }
       const value = body.length ? JSON.parse(body.toString("utf8")) : {}
-      return value && typeof value === "object" && !Array.isArray(value) ? { value } : { reason: "bad_answer" }
+      return value && typeof value === "object" && !Array.isArray(value) ? { value } : bad
     } catch {
-      return { reason: "bad_answer" }
+      return bad
     }
   }
 
@@ -114,8 +116,9 @@ function loreTransport(client, home = LORE_HOME) {
   const exchange = (method, path, body, until, signal) =>
     new Promise((done) => {
       let timer, socket
-      const parts = []
+      let [parts, size, need, ended] = [[], 0, 1, false]
       const end = (result) => {
+        ended = true
         clearTimeout(timer)
         signal?.removeEventListener?.("abort", abort)
         socket?.destroy()
@@ -123,9 +126,12 @@ function loreTransport(client, home = LORE_HOME) {
       }
       const abort = () => end({ reason: "aborted" })
       const look = (isClosed) => {
-        const result = parse(parts.length === 1 ? parts[0] : Buffer.concat(parts), isClosed)
-        if (result) end(result)
-        else if (isClosed) end({ reason: "dropped" })
+        if (ended) return
+        if (!size) return end({ reason: "dropped" })
+        parts = [parts.length === 1 ? parts[0] : Buffer.concat(parts)]
+        const result = parse(parts[0], isClosed)
+        need = result.need
+        if (!need) end(result)
       }
       try {
         const at = address()
@@ -142,7 +148,8 @@ function loreTransport(client, home = LORE_HOME) {
         )
         socket.on("data", (part) => {
           parts.push(part)
-          look(false)
+          size += part.length
+          if (size >= need) look(false)
         })
         socket.on("close", () => look(true))
         // HTTP/1.0, so that no answer comes in chunks and the line is closed after it
@@ -185,24 +192,27 @@ function loreTransport(client, home = LORE_HOME) {
   const ask = async (event, path, body, ms, signal) => {
     try {
       if (isOff() || !isOurs()) return null
-      if (event !== "tool" && isBroken()) return miss(event, "breaker"), null
+      if (event !== "tool" && isBroken()) return miss(event, "breaker")
       const until = now() + ms - GRACE_MS
       let reason = "timeout"
       let again = event !== "tool" // a write may have been made although its answer was lost
       let mine = null
       for (;;) {
         const result = await exchange("POST", path, body, until, signal)
-        if (result.value) return mend(), result.value
+        if (result.value) {
+          mend()
+          return result.value
+        }
         reason = result.reason
         if (reason === "dropped" && again) again = false
         else if (reason !== "absent") break
         if (reason === "absent") {
-          if (!fs.existsSync(program)) return miss(event, "no_service"), null
-          if (mine?.failed) return miss(event, "start_failed"), null
+          if (!fs.existsSync(program)) return miss(event, "no_service")
+          if (mine?.failed) return miss(event, "start_failed")
           if (!mine || (mine.ended && now() - mine.at > 1000))
             mine = started && !started.ended && now() - started.at < 20_000 ? started : start()
         }
-        if (now() + PAUSE_MS >= until) return miss(event, "timeout"), null
+        if (now() + PAUSE_MS >= until) return miss(event, "timeout")
         await pause(PAUSE_MS)
       }
       if (reason !== "aborted") miss(event, reason === "dropped" ? "bad_answer" : reason)

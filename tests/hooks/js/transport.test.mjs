@@ -84,7 +84,7 @@ test("takes an answer that came while the host kept the event loop busy beyond t
   const socketPath = JSON.stringify(path.join(run, "service.sock"))
   const worker = new Worker(
     `const net = require("node:net"); const { parentPort } = require("node:worker_threads")
-     net.createServer((s) => { s.on("data", () => s.end(${JSON.stringify(whole(OK))})) }).listen(${socketPath}, () => parentPort.postMessage("up"))`,
+     net.createServer((s) => { s.once("data", () => s.end(${JSON.stringify(whole(OK))})) }).listen(${socketPath}, () => parentPort.postMessage("up"))`,
     { eval: true },
   )
   t.after(() => worker.terminate())
@@ -95,6 +95,15 @@ test("takes an answer that came while the host kept the event loop busy beyond t
     while (performance.now() < end);
   })
   assert.deepEqual(await answer, JSON.parse(OK))
+})
+
+test("its limits are the user's, within reason, and two and five seconds without a word", async (t) => {
+  const { run, lore } = await home(t, null, { limits: "" })
+  assert.deepEqual([lore.limit(false), lore.limit(true)], [2000, 5000])
+  for (const [text, prompt, start] of [["1500 3000\n", 1500, 3000], ["5 99999", 200, 8000], ["nonsense", 2000, 5000]]) {
+    fs.writeFileSync(path.join(run, "limits"), text)
+    assert.deepEqual([lore.limit(false), lore.limit(true)], [prompt, start])
+  }
 })
 
 test("three slow failures open the breaker, one answer closes it", async (t) => {
@@ -125,7 +134,7 @@ test("starts the service in a session of its own, without the host's keys, and w
   fs.writeFileSync(
     path.join(root, "stub.cjs"),
     `require("node:fs").writeFileSync(${JSON.stringify(path.join(root, "pid"))}, String(process.pid))
-     require("node:net").createServer((s) => { s.on("data", () => s.end(${JSON.stringify(whole(OK))})) }).listen(${JSON.stringify(path.join(run, "service.sock"))})
+     require("node:net").createServer((s) => { s.once("data", () => s.end(${JSON.stringify(whole(OK))})) }).listen(${JSON.stringify(path.join(run, "service.sock"))})
      setTimeout(() => process.exit(), 20000)`,
   )
   fs.writeFileSync(path.join(root, "bin", "service"), script, { mode: 0o755 })
