@@ -120,6 +120,15 @@ def _read_hooks(path: Path) -> tuple[bytes, Plain]:
     return content, parse(content, name=path).plain
 
 
+def hook_states(context: Context) -> dict[str, str]:
+    """Each event that we register: `trusted`, `modified`, `untrusted`, `disabled` or `missing`, from Codex's files alone.
+
+    Raises RefusedError where they cannot be read.
+    """
+    states = {each.event: each.state for each in look(context).trust}
+    return {name: states.get(name, "missing") for name in EVENTS}
+
+
 def wanted(home: Home) -> dict[str, dict[str, Any]]:
     """Our group for each event. No matcher: it would shut out a source of a later release."""
     groups = {}

@@ -6,9 +6,10 @@ import asyncio
 import os
 import sqlite3
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 
 from lorehooks.clients import config
 from lorehooks.clients.config import EMBEDDED
@@ -21,7 +22,8 @@ from lorehooks.core.model import BOOT_URIS
 from lorehooks.core.readonly import looking_into
 from lorehooks.hooks import service
 from lorehooks.hooks.misses import Miss, Misses
-from lorehooks.installers import receipt
+from lorehooks.installers import codexstate, receipt, zcode
+from lorehooks.installers.plan import Context
 
 _DAY_MS = 86_400_000
 _SECONDS = 3.0
@@ -52,6 +54,17 @@ class RuntimeStatus:
     last_at: str | None
     misses: int
     last_miss: str
+    hooks: Mapping[str, str]
+    """The host's names of our events and how it stands to each, where its own files tell (`_STATES`); `unreadable` is one."""
+
+    @property
+    def idle_hooks(self) -> dict[str, list[str]]:
+        """What keeps the host from running hooks of ours, and which."""
+        found: dict[str, list[str]] = {}
+        for event, state in self.hooks.items():
+            if state not in ("trusted", "registered"):
+                found.setdefault(state, []).append(event)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +93,7 @@ def look(home: Home, environment: Mapping[str, str] = os.environ) -> Status:
         pid=info.pid if info else None,
         port=info.port if info else None,
         version=info.version if info else "",
-        runtimes=_runtimes(home),
+        runtimes=_runtimes(home, environment),
         problems=settings.problems,
     )
 
@@ -143,7 +156,24 @@ def _remote(target: Target) -> MemoryStatus:
         return MemoryStatus(target.address, reachable=False, problem=str(error))
 
 
-def _runtimes(home: Home) -> tuple[RuntimeStatus, ...]:
+_STATES: Mapping[str, Callable[[Context], dict[str, str]]] = {
+    "codex": codexstate.hook_states,
+    "zcode": zcode.hook_states,
+}
+"""Runtimes that may leave registered hooks unused, or lose them: what their files say, without running them."""
+
+
+def _hooks(runtime: str, home: Home, environment: Mapping[str, str]) -> dict[str, str]:
+    if runtime not in _STATES:
+        return {}
+    user = Path(environment.get("HOME") or Path.home())
+    try:
+        return _STATES[runtime](Context(home, user, environment))
+    except LoreError:
+        return {"all": "unreadable"}
+
+
+def _runtimes(home: Home, environment: Mapping[str, str]) -> tuple[RuntimeStatus, ...]:
     since = time.time() * 1000 - _DAY_MS
     missed: dict[str, list[Miss]] = {}
     for miss in Misses(home.misses).read():
@@ -159,6 +189,7 @@ def _runtimes(home: Home) -> tuple[RuntimeStatus, ...]:
             last_at=last.get(each.runtime, (None, None))[1],
             misses=len(missed.get(each.runtime, ())),
             last_miss=missed[each.runtime][-1].reason.replace("_", " ") if each.runtime in missed else "",
+            hooks=_hooks(each.runtime, home, environment),
         )
         for each in receipt.installed(home)
     )

@@ -15,7 +15,7 @@ from lorehooks.installers.status import MemoryStatus, RuntimeStatus, Status, age
 
 _RUNTIMES = (
     Column("runtime"),
-    Column("state"),
+    Column("state", elastic=True),
     Column("last hook"),
     Column("without memory since yesterday", elastic=True),
 )
@@ -67,4 +67,5 @@ def _row(each: RuntimeStatus) -> tuple[str, str, str, str]:
     if each.last_at and each.last_event:
         last = f"{EVENTS.get(each.last_event, each.last_event)}, {age(each.last_at, system_clock())}"
     missed = f"{each.misses} (last: {each.last_miss}; lore doctor)" if each.misses else "no"
-    return each.runtime, each.state, last, missed
+    idle = "; ".join(f"{', '.join(events)} {state}" for state, events in each.idle_hooks.items())
+    return each.runtime, f"{each.state}, but {idle} (lore doctor)" if idle else each.state, last, missed

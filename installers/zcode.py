@@ -164,6 +164,13 @@ def look(context: Context) -> Found:
     return _found(context.home, path, files.persist(lambda: parse(files.read(path).content or b"", name=path).plain))
 
 
+def hook_states(context: Context) -> dict[str, str]:
+    """Each event that we register: `registered`, `missing` or `switched off`. Raises RefusedError where it cannot be told."""
+    found = look(context)
+    there = "registered" if found.switched_on else "switched off"
+    return {name: there if name in found.good else "missing" for name in EVENTS}
+
+
 def _found(home: Home, path: Path, plain: Plain) -> Found:
     hooks = Hooks(plain, HOOKS, "zcode", EVENTS, home)
     good: dict[str, Entry] = {}

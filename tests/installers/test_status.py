@@ -10,7 +10,8 @@ from lorehooks.clients import config
 from lorehooks.core.home import Home
 from lorehooks.core.runs import Recorder, Run
 from lorehooks.core.store import Store
-from lorehooks.installers import cli, receipt
+from lorehooks.installers import cli, codexstate, receipt, zcode
+from lorehooks.installers.plan import Context
 from lorehooks.installers.receipt import Receipt
 from lorehooks.installers.status import age, look
 
@@ -97,3 +98,28 @@ def test_ages_are_told_in_one_unit():
     now = datetime(2026, 3, 2, 12, 0, tzinfo=UTC)
     told = [age((now - timedelta(seconds=s)).isoformat(), now) for s in (5, 60, 7_300, 200_000, -5)]
     assert told == ["just now", "1 minute ago", "2 hours ago", "2 days ago", "just now"]
+
+
+def test_hooks_that_a_host_does_not_run_are_told_with_the_reason(home, capfd, own_world):
+    for runtime in ("codex", "zcode"):
+        receipt.save(home, Receipt(runtime, state="installed", complete=True))
+    (own_world / ".codex").mkdir()
+    context = Context.from_environment()
+    groups = {name: [group] for name, group in codexstate.wanted(home).items() if name != "SubagentStart"}
+    (own_world / ".codex" / "hooks.json").write_text(json.dumps({"hooks": groups}))
+    key = f"{own_world}/.codex/hooks.json:user_prompt_submit:0:0"
+    (own_world / ".codex" / "config.toml").write_text(f'[hooks.state."{key}"]\nenabled = false\n')
+    (own_world / ".zcode" / "cli").mkdir(parents=True)
+    events = {name: [group] for name, group in zcode.wanted(home).items() if name != "PreToolUse"}
+    (own_world / ".zcode" / "cli" / "config.json").write_text(json.dumps({"hooks": {"events": events}}))
+    found, text = status(capfd)
+    hooks = {each["runtime"]: each["hooks"] for each in found["runtimes"]}
+    assert hooks == {
+        "codex": {"SessionStart": "untrusted", "UserPromptSubmit": "disabled", "SubagentStart": "missing"},
+        "zcode": {"SessionStart": "switched off", "UserPromptSubmit": "switched off", "PreToolUse": "missing"},
+    }
+    words = " ".join(text.split())
+    assert "untrusted" in words
+    assert "lore doctor" in words
+    (own_world / ".zcode" / "cli" / "config.json").write_text("{")
+    assert [each.hooks for each in look(home, context.environment).runtimes][1] == {"all": "unreadable"}
