@@ -291,8 +291,12 @@ def test_hooks_run_only_when_the_user_said_so_and_until_then_the_check_names_eac
     assert [text.split(":")[0].rpartition(" ")[2] for text in untrusted] == [
         "SessionStart", "UserPromptSubmit", "SubagentStart",
     ]  # fmt: skip
+    doctor = machine.lore("doctor", code=1)["findings"]
+    assert [each["fix"] for each in doctor if each["code"] == "untrusted"] == ["lore install codex --trust"] * 3
+    assert set(machine.lore("status")["runtimes"][0]["hooks"].values()) == {"untrusted"}
     (outcome,) = machine.lore("install", "codex", "--trust")["outcomes"]
     assert outcome["status"] == "updated"
+    assert machine.lore("doctor")["problems"] == 0
     assert prompt(machine, UNRELATED) == ["SessionStart Completed", "UserPromptSubmit Completed"]
     assert findings(machine) == {}
 
