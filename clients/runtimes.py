@@ -173,13 +173,22 @@ _TABLE = (
         home_default=".hermes",
         boot_budget=Budget(8_000, "chars"),
         recall_budget=_RECALL,
-        events={"session.start": "initialize", "prompt.submit": "prefetch", "session.end": "on_session_end"},
+        events={
+            "session.start": "initialize",
+            "prompt.submit": "prefetch",
+            "turn.end": "sync_turn",
+            "session.end": "on_session_end",
+        },
         contexts=_HOOK_CONTEXTS,
         host_timeout_ms={"prompt.submit": 8_000},
         form="plugin",
         keeps_transcript=True,
         oldest_seen="0.19.0",
-        synthetic_prompts=("[ASYNC DELEGATION BATCH COMPLETE", _OURS_AS_PROMPT, "<memory-context>"),
+        # Not "[System note: ": the gateway puts such a note before what the user really wrote.
+        synthetic_prompts=(
+            "[ASYNC DELEGATION ", "[IMPORTANT: ", "[Background process ", "[Continuing toward ", "[System: ",
+            _OURS_AS_PROMPT, "<memory-context>",
+        ),
     ),
     Runtime(
         client_type="zcode",

@@ -28,6 +28,7 @@ KINDS = {
     "prompt.submit": "prompt.submit",
     "SubagentStart": "subagent.start",
     "Stop": "turn.end",
+    "turn.end": "turn.end",
     "SessionEnd": "session.end",
     "session.end": "session.end",
 }
@@ -198,7 +199,13 @@ def test_a_notice_of_the_host_itself_is_no_prompt():
         prompt_event("claudecode", "<task-notification>\n<task-id>1</task-id>done</task-notification>").reason
         == "synthetic"
     )
-    assert prompt_event("hermes", "[ASYNC DELEGATION BATCH COMPLETE - deleg_1]\nx").reason == "synthetic"
+    for notice in (
+        "[ASYNC DELEGATION BATCH COMPLETE — deleg_1]\nx",
+        "[ASYNC DELEGATION COMPLETE — deleg_1]",
+        "[IMPORTANT: Background process p1 completed]",
+    ):
+        assert prompt_event("hermes", notice).reason == "synthetic"
+    assert prompt_event("hermes", "[System note: a new conversation.]\n\nWhere were we?").kind == "prompt.submit"
 
 
 @ALL
