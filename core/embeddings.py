@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from lorehooks.core import bilingual
 from lorehooks.core.salience import weight_of
@@ -36,14 +36,23 @@ _TOKENIZER = "tokenizers/l2_supercat_tokenizer_config.json"
 _TENSOR = "embedding.weight"
 
 
-class Embedder(Protocol):
-    """A model that turns texts into vectors. `profile` names model and preparation: another profile, other vectors."""
+class Model(Protocol):
+    """What recall needs of a model. `profile` names model and preparation: another profile, other vectors."""
 
     @property
     def profile(self) -> str: ...
 
     @property
     def dim(self) -> int: ...
+
+    def query(self, text: str) -> NDArray[np.float32] | None:
+        """The L2-normalised vector of a prompt; None when it cannot be had right now. Never waits."""
+        ...
+
+
+@runtime_checkable
+class Embedder(Model, Protocol):
+    """A model in this process, which is quick enough to turn texts into vectors whenever they are wanted."""
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """One L2-normalised row of `dim` for each text; a text without content gives a row of zeros."""
@@ -100,6 +109,11 @@ class StaticEmbedder:
         table = hashlib.sha256(repr(sorted(bilingual.english().items())).encode()).hexdigest()[:8]
         self.profile = f"wordllama/{weights.stem}/{_PREPARATION}-{table}"
         self.dim = int(self._table.shape[1])
+
+    def query(self, text: str) -> NDArray[np.float32] | None:
+        """The row of one text."""
+        row: NDArray[np.float32] = self.embed([text])[0]
+        return row
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """One row for each text. The same text gives the same bytes whatever stands beside it."""

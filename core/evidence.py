@@ -45,8 +45,6 @@ _ELSEWHERE = 0.3
 """What a piece counts in another project's memory when the session's own project, or a general memory, holds it too."""
 _GENERAL, _OTHER = 0.85, 0.45
 """What all evidence counts for a general memory and for one of another project, beside the session's own."""
-_COS_LOW, _COS_HIGH = 0.15, 0.72
-"""Cosines of the static model: below is chance, above as close as texts get."""
 _BOTH_VIEWS = 0.3
 """Share of the weaker of the two views in the dense signal: two views that agree are no accident."""
 
@@ -94,7 +92,7 @@ def gather(question: Question, index: RecallIndex, project: str | None, factors:
     unexplained = np.maximum(0.0, float(mass.sum()) + question.aside - explained)
     doubt = _DOUBT + _UNEXPLAINED * _UNEXPLAINED_MOST * (1 - np.exp(-unexplained / _UNEXPLAINED_MOST))
     doubt *= _LEAVE if question.asks_leave else 1.0
-    full = _FULL_WITHOUT_MODEL if index.vectors.embedder is None else _FULL
+    full = _FULL if vector is not None or (question.idle and index.vectors.embedder) else _FULL_WITHOUT_MODEL
     exact = _signal((mass * said).sum(axis=0) * place, doubt, full)
     terms = np.maximum(np.maximum(verbatim, near), _SAID_SHARE * meant)
     glossary = _signal((mass * terms).sum(axis=0) * place, doubt, full)
@@ -264,7 +262,7 @@ def _places_of(packed: Packed | None, column: NDArray[np.int64]) -> NDArray[np.i
 
 def _vector(question: Question, index: RecallIndex) -> NDArray[np.float32] | None:
     embedder = index.vectors.embedder
-    return None if embedder is None or question.idle else embedder.embed([question.text])[0]
+    return None if embedder is None or question.idle else embedder.query(question.text)
 
 
 def _closeness(
@@ -274,10 +272,7 @@ def _closeness(
     if vector is None:
         return np.zeros(len(slots)), np.zeros(len(slots))
     rows = index.columns.rows[slots]
-    gist = _calibrate(index.vectors.cosines(rows[:, 0], vector)) * float(factors["views.weight.gist"])
-    asked = _calibrate(index.vectors.cosines(rows[:, 1], vector)) * float(factors["views.weight.question"])
+    closeness = index.vectors.calibration.closeness
+    gist = closeness(index.vectors.cosines(rows[:, 0], vector)) * float(factors["views.weight.gist"])
+    asked = closeness(index.vectors.cosines(rows[:, 1], vector)) * float(factors["views.weight.question"])
     return np.clip(gist, 0, 1), np.clip(asked, 0, 1)
-
-
-def _calibrate(cosine: Floats) -> Floats:
-    return np.clip((cosine - _COS_LOW) / (_COS_HIGH - _COS_LOW), 0.0, 1.0)

@@ -15,14 +15,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from lorehooks.core.calibration import STATIC, Calibration
 from lorehooks.core.clock import from_iso
-from lorehooks.core.embeddings import Embedder, VectorCache
+from lorehooks.core.embeddings import Model, VectorCache
 from lorehooks.core.features import MAX_CONTENT_CHARS, Document, document
 from lorehooks.core.fuzzy import Spellings
 from lorehooks.core.model import VIEW_TYPES, Node, View, ViewType
 from lorehooks.core.postings import MAX_SLOTS, Postings
 from lorehooks.core.text import sequence
-from lorehooks.core.vectors import VectorTable
+from lorehooks.core.vectors import COARSE, VectorTable
 
 _GROW = 1024
 _QUICK = 1
@@ -91,12 +92,20 @@ class RecallIndex:
         self.columns.clear(slot)
         self._free.append(slot)
 
-    def attach_embedder(self, embedder: Embedder, vectors: VectorCache, *, fill: bool = True) -> None:
+    def attach_embedder(
+        self,
+        embedder: Model,
+        vectors: VectorCache,
+        *,
+        fill: bool = True,
+        calibration: Calibration = STATIC,
+        coarse: int = COARSE,
+    ) -> None:
         """Use a model; what the cache holds is there at once, the rest is `pending`; without `fill`, all of it is.
 
         For another model, or other views for all, build a new index beside this one and switch.
         """
-        self.vectors.attach(embedder, vectors, fill=fill)
+        self.vectors.attach(embedder, vectors, fill=fill, calibration=calibration, coarse=coarse)
 
     def pending(self) -> int:
         """Texts without a vector."""

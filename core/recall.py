@@ -45,9 +45,7 @@ class Scored:
 
 def recall(index: RecallIndex, query: RecallQuery, settings: Mapping[str, Any], now: datetime) -> RecallResult:
     """Candidates for a prompt, best first; those with `withheld == ""` are to be shown. Pure, never raises for a text."""
-    limit = int(settings["recall.safety.max_query_chars"])
-    text, cut_off = cut(strip_metadata(query.text).strip(), limit)
-    truncated_at = limit if cut_off else None
+    text, truncated_at = retrieval_text(query.text, settings)
     if not text or not len(index):
         return RecallResult(text, truncated_at=truncated_at)
     scored = score(index, analyse(text, index, query.project), settings, now, project=query.project)
@@ -72,6 +70,13 @@ def recall(index: RecallIndex, query: RecallQuery, settings: Mapping[str, Any], 
         query_words=words_of(scored.question),
         lexical_damp=round(damping(words_of(scored.question)), 6),
     )
+
+
+def retrieval_text(prompt: str, settings: Mapping[str, Any]) -> tuple[str, int | None]:
+    """What of a prompt recall reads, and the limit in characters when the prompt was longer."""
+    limit = int(settings["recall.safety.max_query_chars"])
+    text, cut_off = cut(strip_metadata(prompt).strip(), limit)
+    return text, limit if cut_off else None
 
 
 def score(

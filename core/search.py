@@ -49,11 +49,16 @@ def search(
     now: datetime,
 ) -> list[Candidate]:
     """Memories for a search text, best first. `keyword` uses exact and lexical, `semantic` the two others."""
-    text = strip_metadata(query).strip()[:MAX_QUERY_CHARS]
+    text = search_text(query)
     if not text or limit <= 0:
         return []
     scored = _only(score(index, analyse(text, index), settings, now, project=None), _OF_MODE[mode])
     return [candidate(index, scored, place, now) for place in ranked(index, scored, limit, domain=domain)]
+
+
+def search_text(query: str) -> str:
+    """What of a query a search reads."""
+    return strip_metadata(query).strip()[:MAX_QUERY_CHARS]
 
 
 def _only(scored: Scored, names: Sequence[str]) -> Scored:

@@ -7,18 +7,20 @@ What looks near is then measured exactly.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lorehooks.core.embeddings import Embedder, NoCache, VectorCache, vector_key
+from lorehooks.core.calibration import STATIC, Calibration
+from lorehooks.core.embeddings import Embedder, Model, NoCache, VectorCache, vector_key
 
 _Number = TypeVar("_Number", np.float16, np.float32)
 
 COARSE = 64
+"""Enough of the static model's 256 numbers. A model that does not put the most of the meaning first needs more."""
 _BLOCK = 1024
 """Rows by which the tables grow."""
 
@@ -27,7 +29,10 @@ class VectorTable:
     """Rows of unit vectors. A row whose text is not embedded yet is all zeros and so is near to nothing."""
 
     def __init__(self) -> None:
-        self._embedder: Embedder | None = None
+        self.calibration = STATIC
+        """What a cosine of the model is worth."""
+        self._embedder: Model | None = None
+        self._width = COARSE
         self._cache: VectorCache = NoCache()
         self._exact: NDArray[np.float16] = np.zeros((0, 0), dtype=np.float16)
         self._coarse: NDArray[np.float32] = np.zeros((0, 0), dtype=np.float32)
@@ -36,7 +41,7 @@ class VectorTable:
         self._waiting: dict[int, str] = {}
 
     @property
-    def embedder(self) -> Embedder | None:
+    def embedder(self) -> Model | None:
         return self._embedder
 
     def __len__(self) -> int:
@@ -60,12 +65,22 @@ class VectorTable:
             self._coarse[row] = 0
         self._free.append(row)
 
-    def attach(self, embedder: Embedder, cache: VectorCache, *, fill: bool = True) -> None:
+    def attach(
+        self,
+        embedder: Model,
+        cache: VectorCache,
+        *,
+        fill: bool = True,
+        calibration: Calibration = STATIC,
+        coarse: int = COARSE,
+    ) -> None:
         """Use this model from now on and take from the cache what it has. Another model needs a new table.
 
-        Without `fill` the cache is left to `embed_some`, for whoever cannot wait half a second.
+        Without `fill` the cache is left to `embed_some`, for whoever cannot wait half a second. `coarse` is how many
+        numbers are kept to look through all rows.
         """
         self._embedder, self._cache = embedder, cache
+        self.calibration, self._width = calibration, coarse
         self._reserve()
         rows = list(self._waiting) if fill else []
         for start in range(0, len(rows), _BLOCK):
@@ -76,8 +91,11 @@ class VectorTable:
         return len(self._waiting)
 
     def embed_some(self, limit: int) -> int:
-        """Embed at most `limit` waiting texts, oldest first, and return how many. Nothing happens without a model."""
-        if self._embedder is None or limit <= 0 or not self._waiting:
+        """Embed at most `limit` waiting texts, oldest first, and return how many.
+
+        Nothing happens without a model, and with one that is elsewhere: `take` brings its vectors.
+        """
+        if not isinstance(self._embedder, Embedder) or limit <= 0 or not self._waiting:
             return 0
         self._reserve()
         batch = list(islice(self._waiting, limit))
@@ -92,6 +110,27 @@ class VectorTable:
             for (row, _), vector in zip(left, vectors, strict=True):
                 self._fill(row, vector)
         return len(batch)
+
+    def waiting(self, limit: int) -> list[str]:
+        """Texts without a vector, oldest first, each once, from among the first `limit`."""
+        return list(dict.fromkeys(islice(self._waiting.values(), limit)))
+
+    def take(self, vectors: Mapping[str, NDArray[np.float16]]) -> None:
+        """Fill the rows that wait for these texts."""
+        self._reserve()
+        for row in [row for row, text in self._waiting.items() if text in vectors]:
+            self._fill(row, vectors[self._waiting[row]])
+
+    def pairs(self, rows: NDArray[np.int32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """The vectors of memories that have both views: first and second column of `rows`, those without left out."""
+        if not len(self._exact):
+            empty = np.zeros((0, 0), dtype=np.float32)
+            return empty, empty
+        self._reserve()
+        rows = rows[(rows >= 0).all(axis=1)]
+        first, second = self._exact[rows[:, 0]].astype(np.float32), self._exact[rows[:, 1]].astype(np.float32)
+        there = first.any(axis=1) & second.any(axis=1)
+        return first[there], second[there]
 
     def coarse(self, vector: NDArray[np.float32]) -> NDArray[np.float32]:
         """Roughly how near every row is to a vector, to choose what to measure; zeros before a model is attached."""
@@ -131,7 +170,7 @@ class VectorTable:
         if self._embedder is None or len(self._exact) >= self._rows:
             return
         extra = -(-self._rows // _BLOCK) * _BLOCK - len(self._exact)
-        width = min(COARSE, self._embedder.dim)
+        width = min(self._width, self._embedder.dim)
         self._exact = _grown(self._exact, extra, self._embedder.dim)
         self._coarse = _grown(self._coarse, extra, width)
 

@@ -33,6 +33,9 @@ class Counting:
     def __init__(self) -> None:
         self.asked: list[str] = []
 
+    def query(self, text: str) -> np.ndarray:
+        return self.embed([text])[0]
+
     def embed(self, texts: Sequence[str]) -> np.ndarray:
         self.asked += texts
         return np.array([[1, 0, 0] if "x" in text else [0, 1, 0] for text in texts], dtype=np.float32)
