@@ -15,7 +15,8 @@ import time
 ALLOWED = b"HOME PATH LANG TZ TMPDIR USER LOGNAME XDG_RUNTIME_DIR SSL_CERT_FILE SSL_CERT_DIR".split()
 MOST_INPUT = 64 << 20  # above it there is no prompt that a person wrote
 SELF_TEST = b'"lore-selftest"'  # the session of `lore doctor`, which wants to see silence where a session would
-START = sys.argv[-1].replace(".", "").lower() == "sessionstart"
+BARE = sys.argv[-1].replace(".", "").replace("_", "").replace("-", "").lower()  # SessionStart, session.start, session_start
+START = BARE == "sessionstart"
 client, event, data = "", "", b""
 waiting = "stdin"  # where the time went, should it run out
 inside = said = troubled = False  # in our own run folder; stdout was touched; the breaker has counted failures
@@ -102,7 +103,7 @@ try:
     _signal.setitimer(_signal.ITIMER_REAL, 4.9 if START else 1.9)  # 0.1 s for the interpreter's own start and end
     _signal.pthread_sigmask(_signal.SIG_UNBLOCK, [_signal.SIGALRM])
     client, event = sys.argv[1:]
-    if posix.environ.get(b"LORE_DISABLE", b"0") not in {b"", b"0"} or not (client + event.replace(".", "")).isalnum():
+    if posix.environ.get(b"LORE_DISABLE", b"0") not in {b"", b"0"} or not (client + BARE).isalnum():
         posix._exit(0)
     folder = __file__.removesuffix("/bin/hook.py")
     if folder == __file__:  # run from the package by hand: no home's own copy

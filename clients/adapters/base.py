@@ -17,7 +17,9 @@ NODE_TOOL = "lore_get_node"
 
 _NAMES: Mapping[str, EventKind] = {
     "sessionstart": "session.start",
+    "prompt": "prompt.submit",
     "promptsubmit": "prompt.submit",
+    "userprompt": "prompt.submit",
     "userpromptsubmit": "prompt.submit",
     "toolbefore": "tool.before",
     "pretooluse": "tool.before",

@@ -69,6 +69,12 @@ def test_service_learns_event_client_and_time_left(running) -> None:
     assert running.seen()["calls"] == ["claudecode/UserPromptSubmit", "codex/session.start"]
 
 
+@pytest.mark.parametrize("event", ["SessionStart", "session.start", "session_start", "session-start"])
+def test_a_session_start_is_known_by_every_spelling(running, event: str) -> None:
+    running.limits(1500, 3000)
+    assert 1500 < running.hook(event).answer["remaining"] <= 2900
+
+
 def test_only_what_is_built_in_is_imported(running) -> None:
     def modules(command: list[str]) -> set[str]:
         timed = [command[0], "-X", "importtime", *command[1:]]
