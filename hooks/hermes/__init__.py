@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from .transport import Boot, Lore, guarded, place_of, tool_result
+from .transport import Boot, Lore, guarded, place_of, text_in, tool_result
 
 if TYPE_CHECKING:
     MemoryProvider = object
@@ -110,7 +110,7 @@ class LoreProvider(MemoryProvider):
         self._compressing = False
         facts = {**self._facts(session_id), "prompt": query[:MOST_PROMPT]}
         answer = lore.hook("prompt.submit", facts, min(lore.limit(is_start=False), PREFETCH_SECONDS))
-        return str((answer or {}).get("context") or "")
+        return text_in(answer, "context")
 
     @guarded(None)
     def sync_turn(

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .transport import Lore, guarded, place_of, tool_result
+from .transport import Lore, guarded, place_of, text_in, tool_result
 
 BOOT_SECONDS = 3.0
 RECALL_SECONDS = 5.5
@@ -51,7 +51,7 @@ class Hooks:
         self._lengths[session_id] = len(conversation_history)
         facts["prompt"] = _instruction(user_message)
         answer = lore.hook("prompt.submit", facts, min(lore.limit(is_start=False), RECALL_SECONDS))
-        recall = str((answer or {}).get("context") or "")
+        recall = text_in(answer, "context")
         text = "\n\n".join(filter(None, (boot, recall)))
         return {"context": text if len(text) <= MOST_TEXT else boot or recall} if text else None
 
@@ -60,7 +60,7 @@ class Hooks:
         answer = lore.hook("session.start", {**facts, "source": source}, min(lore.limit(is_start=True), BOOT_SECONDS))
         if answer is None:  # not kept: the next turn asks again
             return "" if source == "resume" else lore.ready_boot()
-        self._boots[facts["session_id"]] = text = str(answer.get("system_context") or "")
+        self._boots[facts["session_id"]] = text = text_in(answer, "system_context")
         return text
 
     def _is_lost(self, session_id: str, history: Sequence[dict[str, Any]]) -> bool:

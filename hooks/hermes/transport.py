@@ -97,7 +97,7 @@ class Lore:
         with contextlib.suppress(Exception):
             if self.is_here():
                 with open(f"{self._run}/boot/{CLIENT}", "rb") as file:
-                    return str(json.load(file)["system_context"])
+                    return text_in(json.load(file), "system_context")
         return ""
 
     def limit(self, *, is_start: bool) -> float:
@@ -287,7 +287,7 @@ class Boot:
     def _fetch(self) -> None:
         answer = self._lore.hook("session.start", self._facts, self._lore.limit(is_start=True))
         if answer is not None:
-            self._answer = str(answer.get("system_context") or "")
+            self._answer = text_in(answer, "system_context")
 
 
 def guarded(default: D) -> Callable[[Callable[P, T]], Callable[P, T | D]]:
@@ -310,6 +310,12 @@ def guarded(default: D) -> Callable[[Callable[P, T]], Callable[P, T | D]]:
         return run
 
     return guard
+
+
+def text_in(answer: dict[str, Any] | None, name: str) -> str:
+    """A text of an answer; empty for none and for what is no text."""
+    text = (answer or {}).get(name)
+    return text if isinstance(text, str) else ""
 
 
 def place_of(session: dict[str, Any]) -> dict[str, str]:
