@@ -73,8 +73,12 @@ def append(
     origin: Origin,
     node_uuid: str | None = None,
     uri: str | None = None,
+    seq: int | None = None,
 ) -> Event:
-    """Write one event and project it. Call inside `Database.write()`. What SQLite cannot store becomes U+FFFD."""
+    """Write one event and project it. Call inside `Database.write()`. What SQLite cannot store becomes U+FFFD.
+
+    `seq` is a number above all others, for an event that had it in another memory; without it, the next one is taken.
+    """
     data = well_formed_json(data)
     origin = Origin(
         well_formed(origin.source),
@@ -82,8 +86,9 @@ def append(
         None if origin.session_id is None else well_formed(origin.session_id),
     )
     cursor = connection.execute(
-        "INSERT INTO events (type, at, source, client_type, session_id, node_uuid, uri, data) VALUES (?,?,?,?,?,?,?,?)",
-        (event_type, at, origin.source, origin.client_type, origin.session_id, node_uuid, uri, _dump(data)),
+        "INSERT INTO events (seq, type, at, source, client_type, session_id, node_uuid, uri, data)"
+        " VALUES (?,?,?,?,?,?,?,?,?)",
+        (seq, event_type, at, origin.source, origin.client_type, origin.session_id, node_uuid, uri, _dump(data)),
     )
     event = Event(
         cursor.lastrowid or 0,
