@@ -47,6 +47,7 @@ SLOT: Way = ("memory", "provider")
 ENABLED: Way = ("plugins", "enabled")
 DISABLED: Way = ("plugins", "disabled")
 FIX = "lore install hermes"
+CACHE = "__pycache__"
 DEAD_PROXY = "http://127.0.0.1:9"
 
 
@@ -69,7 +70,11 @@ class Hermes:
         edits: list[EditFile] = []
         notes = ["Hermes gets its memory from its next session on."]
         for home in homes(context):
-            settings = _read(home)
+            try:
+                settings = _read(home)
+            except RefusedError as error:
+                error.snippet = YamlFormat().snippet((Put(SLOT, NAME),))
+                raise
             holder = _holder(settings)
             form: Form = "beside" if holder else "provider"
             _refuse_others(context, home, holder)
@@ -83,35 +88,40 @@ class Hermes:
                 )
             else:
                 commands += _commands(context, home, settings)
-        caches = tuple(folder(home) / "__pycache__" for home in homes(context))
+        caches = tuple(folder(home) / CACHE for home in homes(context))
         return Plan(tuple(places), tuple(commands), tuple(edits), folders=caches, notes=tuple(notes))
 
     def leftovers(self, context: Context) -> Plan:
-        lost: list[PlaceFile] = []
         edits: list[EditFile] = []
         folders: list[Path] = []
         for home in homes(context):
             named = named_home(home)
             if named not in (None, context.home.root):
                 continue
-            placed = {note.path for note in context.receipt.placed} if context.receipt else set()
-            mine = [folder(home) / name for name in NAMES if named]
-            lost += [PlaceFile(path, b"") for path in mine if path not in placed and path.is_file()]
-            if named and (folder(home) / "__pycache__").is_dir():
-                folders.append(folder(home) / "__pycache__")
+            if named:
+                folders += _lost_folders(context, folder(home))
             try:
                 entries = tuple(_entries(_read(home)))
             except RefusedError:
                 entries = ()
             if entries:
                 edits.append(EditFile(settings_file(home), entries, FORMAT))
-        return Plan(files=tuple(lost), edits=tuple(edits), folders=tuple(folders))
+        return Plan(edits=tuple(edits), folders=tuple(folders))
 
     def check(self, context: Context) -> tuple[Finding, ...]:
         found = [finding for home in homes(context) for finding in _findings(context, home)]
         if _is_installed(context):
             found += pluginhost.age_findings(self.name, self.detect(context).version)
         return tuple(found)
+
+
+def _lost_folders(context: Context, plugin: Path) -> Iterator[Path]:
+    """A folder of ours of which no receipt knows any more, unless there is something else in it; otherwise its cache."""
+    noted = context.receipt is not None and context.receipt.placed_note(plugin / NAMES[0]) is not None
+    if not noted and {path.name for path in plugin.iterdir()} <= {*NAMES, CACHE}:
+        yield plugin
+    elif (plugin / CACHE).is_dir():
+        yield plugin / CACHE
 
 
 def _read(home: Path) -> Plain:
