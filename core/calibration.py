@@ -38,7 +38,10 @@ STATIC = Calibration(0.15, 0.72)
 
 
 def derive(questions: NDArray[np.float32], gists: NDArray[np.float32]) -> Calibration:
-    """The scale of a model from unit vectors of questions and gists, row by row of the same memory; at least two rows."""
+    """The scale of a model from unit vectors of questions and gists, row by row of the same memory; at least two rows.
+
+    The same rows in the same order give the same numbers.
+    """
     cosines = np.asarray(questions @ gists.T, dtype=np.float64)
     own = np.diagonal(cosines)
     others = cosines[~np.eye(len(cosines), dtype=bool)]

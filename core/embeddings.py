@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from lorehooks.core import bilingual
+from lorehooks.core.calibration import STATIC, Calibration
 from lorehooks.core.salience import weight_of
 from lorehooks.core.stopwords import CJK_FUNCTION_CHARS
 from lorehooks.core.text import clean, is_cjk, pieces, spoken, tokens
@@ -44,6 +45,15 @@ class Model(Protocol):
 
     @property
     def dim(self) -> int: ...
+
+    @property
+    def coarse(self) -> int:
+        """How many of a vector's first numbers tell roughly how near another one is."""
+        ...
+
+    def scale(self, questions: NDArray[np.float32], gists: NDArray[np.float32]) -> Calibration:
+        """What its cosines are worth among the memories whose views these are, row by row; may be none."""
+        ...
 
     def query(self, text: str) -> NDArray[np.float32] | None:
         """The L2-normalised vector of a prompt; None when it cannot be had right now. Never waits."""
@@ -109,6 +119,12 @@ class StaticEmbedder:
         table = hashlib.sha256(repr(sorted(bilingual.english().items())).encode()).hexdigest()[:8]
         self.profile = f"wordllama/{weights.stem}/{_PREPARATION}-{table}"
         self.dim = int(self._table.shape[1])
+        self.coarse = 64  # it puts most of the meaning first
+
+    def scale(self, questions: NDArray[np.float32], gists: NDArray[np.float32]) -> Calibration:
+        """Found by trying, whatever the memories are."""
+        del questions, gists
+        return STATIC
 
     def query(self, text: str) -> NDArray[np.float32] | None:
         """The row of one text."""

@@ -15,7 +15,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lorehooks.core.calibration import STATIC, Calibration
 from lorehooks.core.clock import from_iso
 from lorehooks.core.embeddings import Model, VectorCache
 from lorehooks.core.features import MAX_CONTENT_CHARS, Document, document
@@ -23,7 +22,7 @@ from lorehooks.core.fuzzy import Spellings
 from lorehooks.core.model import VIEW_TYPES, Node, View, ViewType
 from lorehooks.core.postings import MAX_SLOTS, Postings
 from lorehooks.core.text import sequence
-from lorehooks.core.vectors import COARSE, VectorTable
+from lorehooks.core.vectors import VectorTable
 
 _GROW = 1024
 _QUICK = 1
@@ -92,20 +91,12 @@ class RecallIndex:
         self.columns.clear(slot)
         self._free.append(slot)
 
-    def attach_embedder(
-        self,
-        embedder: Model,
-        vectors: VectorCache,
-        *,
-        fill: bool = True,
-        calibration: Calibration = STATIC,
-        coarse: int = COARSE,
-    ) -> None:
+    def attach_embedder(self, embedder: Model, vectors: VectorCache, *, fill: bool = True) -> None:
         """Use a model; what the cache holds is there at once, the rest is `pending`; without `fill`, all of it is.
 
         For another model, or other views for all, build a new index beside this one and switch.
         """
-        self.vectors.attach(embedder, vectors, fill=fill, calibration=calibration, coarse=coarse)
+        self.vectors.attach(embedder, vectors, fill=fill)
 
     def pending(self) -> int:
         """Texts without a vector."""
@@ -114,6 +105,10 @@ class RecallIndex:
     def embed_some(self, limit: int) -> int:
         """Embed up to `limit` of them; how many were done. Small limits keep a running service quick."""
         return self.vectors.embed_some(limit)
+
+    def calibrate(self) -> None:
+        """Find the scale of the model's cosines among these memories."""
+        self.vectors.calibrate(self.columns.rows[: self.size][self.columns.used[: self.size]])
 
     @property
     def size(self) -> int:

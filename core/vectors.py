@@ -1,8 +1,8 @@
 """The vectors of all views in memory, filled from a cache or in small slices.
 
-Each text has a row of float16, as in the cache. To look through all of them, the first `COARSE` numbers are kept again
-as a float32 unit row: the model puts most of the meaning first, and a quarter of the numbers is a quarter of the time.
-What looks near is then measured exactly.
+Each text has a row of float16, as in the cache. To look through all of them, the first numbers (`Model.coarse`) are kept
+again as a float32 unit row: with a quarter of the numbers it takes a quarter of the time. What looks near is then measured
+exactly.
 """
 
 from __future__ import annotations
@@ -14,13 +14,11 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lorehooks.core.calibration import STATIC, Calibration
+from lorehooks.core.calibration import MOST_PAIRS, STATIC
 from lorehooks.core.embeddings import Embedder, Model, NoCache, VectorCache, vector_key
 
 _Number = TypeVar("_Number", np.float16, np.float32)
 
-COARSE = 64
-"""Enough of the static model's 256 numbers. A model that does not put the most of the meaning first needs more."""
 _BLOCK = 1024
 """Rows by which the tables grow."""
 
@@ -32,7 +30,6 @@ class VectorTable:
         self.calibration = STATIC
         """What a cosine of the model is worth."""
         self._embedder: Model | None = None
-        self._width = COARSE
         self._cache: VectorCache = NoCache()
         self._exact: NDArray[np.float16] = np.zeros((0, 0), dtype=np.float16)
         self._coarse: NDArray[np.float32] = np.zeros((0, 0), dtype=np.float32)
@@ -65,22 +62,14 @@ class VectorTable:
             self._coarse[row] = 0
         self._free.append(row)
 
-    def attach(
-        self,
-        embedder: Model,
-        cache: VectorCache,
-        *,
-        fill: bool = True,
-        calibration: Calibration = STATIC,
-        coarse: int = COARSE,
-    ) -> None:
+    def attach(self, embedder: Model, cache: VectorCache, *, fill: bool = True) -> None:
         """Use this model from now on and take from the cache what it has. Another model needs a new table.
 
-        Without `fill` the cache is left to `embed_some`, for whoever cannot wait half a second. `coarse` is how many
-        numbers are kept to look through all rows.
+        Without `fill` the cache is left to `embed_some` and `look_up_some`, for whoever cannot wait half a second.
         """
         self._embedder, self._cache = embedder, cache
-        self.calibration, self._width = calibration, coarse
+        nothing = np.zeros((0, embedder.dim), dtype=np.float32)
+        self.calibration = embedder.scale(nothing, nothing)
         self._reserve()
         rows = list(self._waiting) if fill else []
         for start in range(0, len(rows), _BLOCK):
@@ -111,9 +100,21 @@ class VectorTable:
                 self._fill(row, vector)
         return len(batch)
 
-    def waiting(self, limit: int) -> list[str]:
-        """Texts without a vector, oldest first, each once, from among the first `limit`."""
-        return list(dict.fromkeys(islice(self._waiting.values(), limit)))
+    def look_up_some(self, limit: int) -> int:
+        """Look at most `limit` waiting texts up in the cache; how many. Those it does not have go to the end of the line."""
+        if self._embedder is None:
+            return 0
+        self._reserve()
+        batch = list(islice(self._waiting, limit))
+        self._from_cache(batch)
+        for row in batch:
+            if row in self._waiting:
+                self._waiting[row] = self._waiting.pop(row)
+        return len(batch)
+
+    def waiting(self) -> list[str]:
+        """Texts without a vector, each once, in the order of the line."""
+        return list(dict.fromkeys(self._waiting.values()))
 
     def take(self, vectors: Mapping[str, NDArray[np.float16]]) -> None:
         """Fill the rows that wait for these texts."""
@@ -121,16 +122,16 @@ class VectorTable:
         for row in [row for row, text in self._waiting.items() if text in vectors]:
             self._fill(row, vectors[self._waiting[row]])
 
-    def pairs(self, rows: NDArray[np.int32]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """The vectors of memories that have both views: first and second column of `rows`, those without left out."""
-        if not len(self._exact):
-            empty = np.zeros((0, 0), dtype=np.float32)
-            return empty, empty
+    def calibrate(self, rows: NDArray[np.int32]) -> None:
+        """Find the model's scale among memories, given as the rows of their gist and question, -1 for none."""
+        if self._embedder is None:
+            return
         self._reserve()
-        rows = rows[(rows >= 0).all(axis=1)]
-        first, second = self._exact[rows[:, 0]].astype(np.float32), self._exact[rows[:, 1]].astype(np.float32)
-        there = first.any(axis=1) & second.any(axis=1)
-        return first[there], second[there]
+        both = rows[(rows >= 0).all(axis=1)]
+        some = both[np.linspace(0, len(both) - 1, min(len(both), MOST_PAIRS)).astype(int)] if len(both) else both
+        gists, questions = self._exact[some[:, 0]].astype(np.float32), self._exact[some[:, 1]].astype(np.float32)
+        there = gists.any(axis=1) & questions.any(axis=1)
+        self.calibration = self._embedder.scale(questions[there], gists[there])
 
     def coarse(self, vector: NDArray[np.float32]) -> NDArray[np.float32]:
         """Roughly how near every row is to a vector, to choose what to measure; zeros before a model is attached."""
@@ -170,7 +171,7 @@ class VectorTable:
         if self._embedder is None or len(self._exact) >= self._rows:
             return
         extra = -(-self._rows // _BLOCK) * _BLOCK - len(self._exact)
-        width = min(self._width, self._embedder.dim)
+        width = min(self._embedder.coarse, self._embedder.dim)
         self._exact = _grown(self._exact, extra, self._embedder.dim)
         self._coarse = _grown(self._coarse, extra, width)
 
