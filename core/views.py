@@ -16,8 +16,6 @@ GIST_CHARS = 420
 PREVIEW_CHARS = 900
 DISCLOSURE_CHARS = 140
 MAX_TERMS = 8
-_RULES = "1"
-"""Number of the rules below; a change makes every signature new, so that views are made again."""
 _CJK_SHARE = 0.15
 _OCCASION = re.compile(r"^(?:when(?:ever)?|if|while|before|after|as soon as)\s+", re.IGNORECASE)
 _OCCASION_ZH = re.compile(r"^(?:当|在|如果|每当)?(?P<what>.*?)(?:的时候|时候|之前|之后|时)?[。．.]?$", re.DOTALL)
@@ -45,8 +43,11 @@ def gist_text(node: Node) -> str:
 
 
 def signature(node: Node) -> str:
-    """Changes if and only if something that feeds the views changes (URI, content, disclosure, glossary)."""
-    parts = (_RULES, node.uri, node.content, node.disclosure, *node.glossary)
+    """Changes if and only if something that feeds the views changes (URI, content, disclosure, glossary).
+
+    Kept with what a model wrote, so it must never change for another reason: that would throw away paid work.
+    """
+    parts = (node.uri, node.content, node.disclosure, *node.glossary)
     framed = "".join(f"{len(part)}:{part}" for part in parts)
     return hashlib.sha256(framed.encode("utf-8", "surrogatepass")).hexdigest()
 

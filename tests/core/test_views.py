@@ -53,3 +53,7 @@ def test_signature_ignores_the_rest() -> None:
 
 def test_signature_tells_where_one_term_ends() -> None:
     assert signature(replace(NODE, glossary=("ab", "c"))) != signature(replace(NODE, glossary=("a", "bc")))
+
+
+def test_signature_is_the_same_in_every_release() -> None:
+    assert signature(NODE) == "6a64bf5982ab77a946aaf8d5a915b75e564ab2cc5f04a47b81adc12dd9b4b311"
