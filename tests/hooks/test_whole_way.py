@@ -34,6 +34,7 @@ def test_every_payload_goes_through_as_silence_or_one_document(real) -> None:
     for data in payloads.values():
         check(real.hook("prompt.submit", data), "UserPromptSubmit")
         check(real.hook("UserPromptSubmit", data, client="codex"), "UserPromptSubmit")
+        check(real.hook("UserPromptSubmit", data, client="zcode"), "UserPromptSubmit")
     assert real.misses() == []
 
 
