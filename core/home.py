@@ -82,6 +82,11 @@ class Home:
         return self.root / "receipts"
 
     @property
+    def backups(self) -> Path:
+        """Copies of the memory."""
+        return self.root / "backups"
+
+    @property
     def plugins(self) -> Path:
         """Plugin folders that a host reads in place."""
         return self.root / "plugins"

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from lorehooks.core.address import base_address
 from lorehooks.core.errors import InvalidError, NotFoundError, short
 from lorehooks.core.wellformed import well_formed
 
@@ -22,7 +23,7 @@ Scope = Literal["memory", "machine"]
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting. `minimum` and `maximum` are inclusive; `choices` closes a string."""
+    """One setting. `minimum` and `maximum` are inclusive; `choices` closes a string; `is_address` makes it an endpoint's."""
 
     key: str
     default: Value
@@ -32,6 +33,7 @@ class Setting:
     choices: tuple[str, ...] = ()
     scope: Scope = "memory"
     secret: bool = False
+    is_address: bool = False
 
     @property
     def type(self) -> str:
@@ -60,6 +62,8 @@ class Setting:
             raise InvalidError(f"{self.key} takes {article} {kind}, not {short(value)}", status=400)
         if isinstance(checked, str) and len(checked) > MAX_TEXT:
             raise InvalidError(f"{self.key} has {len(checked)} characters, the limit is {MAX_TEXT}", status=400)
+        if self.is_address and isinstance(checked, str):
+            checked = base_address(checked)
         if self.choices and checked not in self.choices:
             raise InvalidError(f"{self.key} is one of {', '.join(self.choices)}, not {short(value)}", status=400)
         if isinstance(checked, int | float) and not isinstance(checked, bool):
@@ -138,9 +142,12 @@ _TABLE = (
     Setting(
         "embedding.provider", "builtin", "Where vectors come from", choices=("builtin", "openai_compatible", "off")
     ),
-    Setting("embedding.base_url", "", "Address of an OpenAI-compatible embedding endpoint"),
+    Setting("embedding.base_url", "", "Address of an OpenAI-compatible embedding endpoint", is_address=True),
     Setting("embedding.model", "text-embedding-3-small", "Its model"),
-    Setting("view_llm.base_url", "", "Address of an OpenAI-compatible chat endpoint that writes views; empty is off"),
+    Setting(
+        "view_llm.base_url", "", "Address of an OpenAI-compatible chat endpoint that writes views; empty is off",
+        is_address=True,
+    ),
     Setting("view_llm.model", "", "Its model"),
     Setting("view_llm.temperature", 0.2, "Its temperature", 0, 2),
     Setting("view_llm.timeout_ms", 60000, "Time limit of one call", 1000, 1800000),
@@ -159,6 +166,8 @@ _TABLE = (
     Setting("service.idle_hours", 4.0, "Hours without use after which the local service ends", 0.001, 8760, scope="machine"),
     Setting("records.days", 30, "Days that records of hook runs are kept", 1, 3650, scope="machine"),
     Setting("records.megabytes", 200, "Most that records of hook runs take", 1, 100000, scope="machine"),
+    Setting("backup.every_hours", 0.0, "Hours between automatic backups of the memory; 0 makes none", 0, 8760, scope="machine"),
+    Setting("backup.keep", 7, "How many automatic backups are kept", 1, 1000, scope="machine"),
 )  # fmt: skip
 
 SETTINGS: Mapping[str, Setting] = {setting.key: setting for setting in _TABLE}

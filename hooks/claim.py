@@ -89,6 +89,24 @@ def claimed(home: Home, *, port: int = 0, host: str = "127.0.0.1", token: str = 
         os.close(lock)
 
 
+@contextlib.contextmanager
+def held(home: Home) -> Iterator[bool]:
+    """Keep every service from starting for the moment in which files of the home are exchanged. False when one runs.
+
+    Who wants to start one meanwhile waits up to `PATIENCE` seconds. Raises StorageError where the home must not be used.
+    """
+    check_place(home)
+    with contextlib.chdir(home.run):
+        lock = _lock()
+        try:
+            if lock is not None:
+                lease.check_lease(home)
+            yield lock is not None
+        finally:
+            if lock is not None:
+                os.close(lock)
+
+
 def _lock() -> int | None:
     """The lock of the home in the working folder, or None when somebody else listens there."""
     end = time.monotonic() + PATIENCE

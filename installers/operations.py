@@ -23,7 +23,7 @@ Ask = Callable[[RuntimeInstaller, Context], Mapping[str, bool]]
 OWN_FILES = (
     "lore.db", "records.db", "config.toml", "credentials.toml", "queue.jsonl", "token", "lease.json", "README.txt", "defect.md",
 )  # fmt: skip
-OWN_NAMES = (*OWN_FILES, "bin", "run", "receipts", "plugins")
+OWN_NAMES = (*OWN_FILES, "bin", "run", "receipts", "plugins", "backups")
 """All that a home of ours has at its top."""
 
 
