@@ -7,7 +7,6 @@ locked or full costs records, never a prompt.
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
@@ -17,6 +16,7 @@ from typing import Any
 
 from lorehooks.core.clock import Clock, system_clock, to_iso
 from lorehooks.core.database import Database, Migration
+from lorehooks.core.errors import StorageError
 from lorehooks.core.model import Candidate
 from lorehooks.core.secrets import mask
 from lorehooks.core.write_behind import Statement, WriteBehind
@@ -196,28 +196,38 @@ class Recorder:
     def shown(self, query_id: str) -> Shown | None:
         """What a recorded recall showed to whom; None for an id that no record has."""
         try:
-            row = self.database.read.execute(
-                "SELECT client_type, session_id, recall FROM runs WHERE query_id = ?", (query_id,)
-            ).fetchone()
-        except sqlite3.Error:
+            rows = self.database.query(
+                "SELECT client_type, session_id, recall FROM runs WHERE query_id = ? AND recall IS NOT NULL LIMIT 1",
+                (query_id,),
+            )
+        except StorageError:
             return None
-        if row is None or row["recall"] is None:
-            return None
-        candidates = json.loads(row["recall"])["candidates"]
-        uris = tuple(candidate["uri"] for candidate in candidates if not candidate["withheld"])
-        return Shown(row["client_type"], row["session_id"], uris)
+        for row in rows:
+            candidates = json.loads(row["recall"])["candidates"]
+            uris = tuple(candidate["uri"] for candidate in candidates if not candidate["withheld"])
+            return Shown(row["client_type"], row["session_id"], uris)
+        return None
 
     def prune(self, days: int, megabytes: int) -> None:
-        """Queue the removal of what is too old, and of the oldest when the file is too large."""
+        """Queue the removal of what is too old, and of the oldest when there is too much. Raises StorageError."""
         before = to_iso(self.clock() - timedelta(days=days))
         for table, column in (("runs", "at"), ("opened", "at"), ("sessions", "seen_at")):
             self.put(f"DELETE FROM {table} WHERE {column} < ?", (before,))  # noqa: S608  our own names
-        if self.database.path.stat().st_size > megabytes * 1_000_000:
-            self.put(
-                "DELETE FROM runs WHERE id <= (SELECT id FROM runs ORDER BY id LIMIT 1 OFFSET (SELECT count(*) / 4 FROM runs))",
-                (),
-            )
+        if self._bytes() > megabytes * 1_000_000:
+            for table, order in (("runs", "id"), ("sessions", "seen_at")):
+                self.put(
+                    f"DELETE FROM {table} WHERE {order} <= (SELECT {order} FROM {table} ORDER BY {order} LIMIT 1"  # noqa: S608  our own names
+                    f" OFFSET (SELECT count(*) / 4 FROM {table}))",
+                    (),
+                )
         self.put("DELETE FROM outputs WHERE sha NOT IN (SELECT output FROM runs WHERE output IS NOT NULL)", ())
+
+    def _bytes(self) -> int:
+        """What the records take. Pages that a removal freed are used again and do not count, though the file keeps them."""
+        page, pages, free = (
+            int(self.database.query(f"PRAGMA {name}")[0][0]) for name in ("page_size", "page_count", "freelist_count")
+        )
+        return page * (pages - free)
 
     def close(self) -> None:
         """Write what is queued, within a few seconds, and let go of the file."""
