@@ -14,7 +14,11 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from lorehooks.core.errors import StorageError
 from lorehooks.core.tool_backend import RecallIds
+
+Query = Callable[[str, Sequence[object]], list[sqlite3.Row]]
+"""All rows of a reading statement, such as `Database.query`. Raises StorageError."""
 
 MAX_SESSIONS = 1_000
 """Sessions kept in memory; older ones are read back from disk when they return."""
@@ -57,10 +61,10 @@ class Session:
 
 
 class Ledger:
-    """All sessions, the recently used in memory. `save` takes a write that may happen later."""
+    """All sessions, the recently used in memory. `query` reads them back, `save` takes a write that may happen later."""
 
-    def __init__(self, read: Callable[[], sqlite3.Connection], save: Callable[[str, tuple[object, ...]], None]) -> None:
-        self._read = read
+    def __init__(self, query: Query, save: Callable[[str, tuple[object, ...]], None]) -> None:
+        self._query = query
         self._save = save
         self._sessions: OrderedDict[tuple[str, str], Session] = OrderedDict()
 
@@ -100,14 +104,12 @@ class Ledger:
     def _load(self, client_type: str, session_id: str) -> Session:
         session = Session(client_type, session_id)
         try:
-            row = (
-                self._read()
-                .execute("SELECT * FROM sessions WHERE client_type = ? AND session_id = ?", (client_type, session_id))
-                .fetchone()
+            rows = self._query(
+                "SELECT * FROM sessions WHERE client_type = ? AND session_id = ?", (client_type, session_id)
             )
-        except sqlite3.Error:
-            row = None  # a session that cannot be read back begins anew: better a block twice than none
-        if row is not None:
+        except StorageError:
+            rows = []  # a session that cannot be read back begins anew: better a block twice than none
+        for row in rows:
             session.epoch = row["epoch"]
             session.boot = row["boot"]
             session.boot_key = row["boot_key"]

@@ -63,7 +63,7 @@ class Parts:
         self.activity = Activity()
         self.misses = Misses(home.misses)
         self.recorder = Recorder(home.records)
-        self.ledger = Ledger(lambda: self.recorder.database.read, self.recorder.put)
+        self.ledger = Ledger(self.recorder.database.query, self.recorder.put)
         self.target = resolve(home, config, os.environ)
         self.memory = open_backend(
             self.target, home, self.recorder, config.settings, language=self.language, on_change=self._changed

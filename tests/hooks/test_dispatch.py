@@ -82,7 +82,7 @@ class Hooks:
         self.run(self.memory.load())
         self.dispatcher = Dispatcher(
             self.memory,
-            Ledger(lambda: self.recorder.database.read, self.recorder.put),
+            Ledger(self.recorder.database.query, self.recorder.put),
             self.recorder,
             Misses(self.home.misses),
             self.machine,

@@ -80,7 +80,7 @@ async def service(tmp_path):
     for client in ("claudecode", "codex", "pi"):
         writes.update(store, parse(f"core://agent/{client}"), NodePatch(content=f"Rule of {client}."), PERSON)
     await backend.load()
-    parts = SimpleNamespace(backend=backend, ledger=Ledger(lambda: recorder.database.read, recorder.put), language="en")
+    parts = SimpleNamespace(backend=backend, ledger=Ledger(recorder.database.query, recorder.put), language="en")
     mcp = create_mcp_app(lambda request: request.app.state.parts)
     app = Starlette(routes=[Route("/api/mcp", mcp)])
     app.state.parts = parts

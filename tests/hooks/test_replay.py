@@ -63,7 +63,7 @@ class World:
         await backend.load()
         dispatcher = Dispatcher(
             backend,
-            Ledger(lambda: recorder.database.read, recorder.put),
+            Ledger(recorder.database.query, recorder.put),
             recorder,
             Misses(self.home.misses),
             Settings(),
