@@ -13,6 +13,7 @@ from lorehooks.clients.errors import BadAnswerError, DeadlineError, PausedError,
 FAILURES = 3
 """Failures in a row after which it opens."""
 OPEN_SECONDS = 30.0
+_MOST_DOUBLINGS = 20
 NOTICEABLE_SECONDS = 0.5
 """A call that its caller gave up on counts as a failure when it had taken this long."""
 _GATEWAY = (HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT)
@@ -21,10 +22,16 @@ _GATEWAY = (HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.G
 class Breaker:
     """Closed: calls go through. Open: they fail at once. Half open: one goes through, and decides."""
 
-    def __init__(self, name: str, clock: Callable[[], float] = time.monotonic) -> None:
-        """`name` is the server as messages name it; `clock` counts seconds."""
+    def __init__(
+        self, name: str, clock: Callable[[], float] = time.monotonic, *, most_seconds: float = OPEN_SECONDS
+    ) -> None:
+        """`name` is the server as messages name it; `clock` counts seconds.
+
+        It stays open for 30 s, and twice as long after each further failure, up to `most_seconds`.
+        """
         self.name = name
         self._clock = clock
+        self._most_seconds = most_seconds
         self._failures = 0
         self._failed_at = 0.0
         self._until = 0.0
@@ -78,4 +85,5 @@ class Breaker:
         self._failed_at = self._clock()
         self._failures += 1
         if self._failures >= FAILURES:
-            self._until = self._clock() + OPEN_SECONDS
+            doublings = min(self._failures - FAILURES, _MOST_DOUBLINGS)
+            self._until = self._clock() + min(OPEN_SECONDS * 2**doublings, self._most_seconds)

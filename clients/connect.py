@@ -7,7 +7,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import getproxies_environment, proxy_bypass
@@ -57,10 +57,11 @@ async def connect_url(
     url = parse_url(address)
     _check_not_itself(home, url)
     kept = credentials.credential_for(home, url)
-    wanted = Credential(
-        token or kept.token,
-        allow_insecure_http or (token is None and kept.allow_insecure_http),
-        None if is_loopback(url) else _proxy(url),
+    wanted = replace(
+        kept,
+        token=token or kept.token,
+        allow_insecure_http=allow_insecure_http or (token is None and kept.allow_insecure_http),
+        proxy=shell_proxy(url),
     )
     health = await _try(Endpoint(url, wanted.token, allow_insecure_http=wanted.allow_insecure_http, proxy=wanted.proxy))
     before = resolve(home, config.load(home), environment)
@@ -120,8 +121,10 @@ def _keep(home: Home, address: str, kept: Credential, wanted: Credential) -> lis
     return [f"{path}: {text}" for text, is_new in told.items() if is_new and text]
 
 
-def _proxy(url: str) -> str | None:
-    """The proxy that this shell's variables name for an address."""
+def shell_proxy(url: str) -> str | None:
+    """The proxy that this shell's variables name for an address; none for this machine."""
+    if is_loopback(url):
+        return None
     proxies = getproxies_environment()
     parts = urlsplit(url)
     if not parts.hostname or proxy_bypass(parts.hostname):

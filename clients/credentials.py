@@ -1,8 +1,13 @@
-"""Tokens of Lore servers in `H/credentials.toml` (mode 0600), each under the one origin it may be sent to.
+"""Tokens of Lore servers and keys of model endpoints, in `H/credentials.toml` (mode 0600).
+
+Each stands under the one origin that it may be sent to.
 
 ["https://lore.example.com:443"]
 token = "…"
 allow_insecure_http = true      # only for plain http beyond this machine, where someone accepted that
+
+["https://api.openai.com:443"]
+api_key = "…"
 """
 
 from __future__ import annotations
@@ -33,6 +38,8 @@ class Credential:
     allow_insecure_http: bool = False
     proxy: str | None = field(default=None, repr=False)
     agent: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    """What an endpoint of models at this origin wants; a Lore server there has its own token."""
 
 
 def path_of(home: Home) -> Path:
@@ -44,20 +51,26 @@ def credential_for(home: Home, url: str) -> Credential:
     """What is kept for the origin of an address; empty when nothing is. Raises ConfigError for a broken file."""
     entry = _read(home).get(_key(url), {})
     return Credential(
-        _text(entry, "token"), entry.get("allow_insecure_http") is True, _text(entry, "proxy"), _text(entry, "agent")
+        _text(entry, "token"),
+        entry.get("allow_insecure_http") is True,
+        _text(entry, "proxy"),
+        _text(entry, "agent"),
+        _text(entry, "api_key"),
     )
 
 
 def keep(home: Home, url: str, credential: Credential) -> None:
     """Keep a credential for the origin of an address, in place of the one before. Raises ConfigError, InvalidError."""
-    if credential.token is not None:
-        check_token(credential.token)
+    for secret in (credential.token, credential.api_key):
+        if secret is not None:
+            check_token(secret)
     table = _read(home)
     fields = {
         "token": credential.token,
         "allow_insecure_http": credential.allow_insecure_http,
         "proxy": credential.proxy,
         "agent": credential.agent,
+        "api_key": credential.api_key,
     }
     entry = {name: value for name, value in fields.items() if value}
     if entry:

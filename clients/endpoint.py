@@ -27,6 +27,8 @@ class Endpoint:
     """Goes before the proxy variables; never used on this machine."""
     name: str = ""
     """What people call it in messages; empty takes the address."""
+    mend: str = ""
+    """What to do when it does not answer; empty takes what helps with a Lore server."""
 
     @property
     def label(self) -> str:

@@ -46,7 +46,7 @@ def raise_for_status(reply: Reply, label: str) -> None:
     if HTTPStatus.OK <= reply.status < HTTPStatus.MULTIPLE_CHOICES:
         return
     if reply.status < HTTPStatus.BAD_REQUEST:
-        target = _clean(reply.location)
+        target = plain_line(reply.location)
         raise RedirectedError(
             f"{label} points to {target or 'another address'} instead of answering; that is never followed",
             hint="if that address is right, connect to it: lore connect URL",
@@ -98,14 +98,14 @@ def _envelope(reply: Reply, label: str) -> tuple[str, str, str, bool]:
         return "", "", "", False
     detail, code, hint = body.get("detail", body.get("error")), body.get("code"), body.get("hint")
     return (
-        _clean(detail) if isinstance(detail, str) else "",
+        plain_line(detail) if isinstance(detail, str) else "",
         code if isinstance(code, str) and code.isascii() else "",
-        _clean(hint) if isinstance(hint, str) else "",
+        plain_line(hint) if isinstance(hint, str) else "",
         "detail" in body,
     )
 
 
-def _clean(text: str) -> str:
+def plain_line(text: str) -> str:
     """A server's words on one line of bounded length, without anything a terminal would act on."""
     text = _NOT_TEXT.sub(" ", text).strip()
     return text if len(text) <= _MAX_DETAIL else f"{text[:_MAX_DETAIL]}…"

@@ -188,6 +188,8 @@ class Transport:
         return f"/dev/fd/{folder}/{socket.name}"
 
     def _mend(self) -> str:
+        if self.endpoint.mend:
+            return self.endpoint.mend
         if self.endpoint.socket is not None:
             return "lore service restart"
         return "look whether it runs and whether the address is right; lore connect --embedded goes back to the memory here"
