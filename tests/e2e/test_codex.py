@@ -7,6 +7,8 @@ import os
 import re
 import shutil
 import signal
+import subprocess
+import sys
 import time
 import tomllib
 from collections.abc import Callable
@@ -372,6 +374,25 @@ def test_a_killed_service_is_started_again_by_the_next_prompt(ready):
     (ready.home.run / "limits").write_text("8000 8000\n")
     assert resume(ready, QUESTION) == ["SessionStart Completed", "UserPromptSubmit Completed"]
     assert kinds(ready.turns[-1])[-1] == "recall"
+
+
+@pytest.mark.parametrize("mode", ["hang", "drip_body", "html200", "rst"])
+def test_a_memory_on_a_server_that_misbehaves_costs_the_limit_and_shows_nothing(ready, mode):
+    service.stop(ready.home)
+    script = Path(__file__).parents[1] / "support" / "bad_server.py"
+    bad = subprocess.Popen([sys.executable, script, mode], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        port = bad.stdout.readline().split()[-1]
+        ready.home.config.write_text(f'[server]\nurl = "http://127.0.0.1:{port}"\n')
+        began = time.monotonic()
+        events = prompt(ready, QUESTION)
+    finally:
+        bad.kill()
+        bad.communicate()
+    assert time.monotonic() - began < 60
+    assert events == ["SessionStart Completed", "UserPromptSubmit Completed"]
+    assert ready.home.misses.read_text()
+    assert ("prompt", QUESTION) in placed(ready.turns[-1])
 
 
 @pytest.mark.parametrize("damage", ["package gone", "interpreter gone", "hook gone", "home gone", "home read-only"])

@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import signal
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -33,6 +34,8 @@ NODE = NodeDraft(
 )
 RULE = "Always answer in whole sentences."
 QUESTION = "How do we run a production deploy?"
+CONTENT_OF_OTHERS = "demo fact"
+"""What `bad_server.py` answers where it answers anything."""
 UNRELATED = "What colour has the sky at noon?"
 
 
@@ -181,6 +184,26 @@ def test_a_killed_service_is_started_again_by_the_next_prompt(session, place):
     zcode.start()
     os.kill(place.pid(), signal.SIGKILL)
     assert NODE.uri in zcode.prompt(QUESTION).context
+
+
+@pytest.mark.parametrize(
+    "mode", ["hang", "drip_headers", "html200", "err500json", "wrongtype", "rst", "redirect_other", "big"]
+)
+def test_a_memory_on_a_server_that_misbehaves_fails_no_prompt(session, place, tmp_path, mode):
+    script, heads = Path(__file__).parents[1] / "support" / "bad_server.py", tmp_path / "heads"
+    with heads.open("w") as log:
+        bad = place.popen([sys.executable, str(script), mode], stdout=subprocess.PIPE, stderr=log)
+    port = int(bad.stdout.readline().split()[-1])
+    place.home.config.write_text(f'[server]\nurl = "http://127.0.0.1:{port}"\n[hooks]\nprompt_timeout_ms = 900\n')
+    place.limits(1500, 5000)
+    zcode = session()
+    outcomes = [zcode.start(), zcode.prompt(QUESTION)]
+    assert [(outcome.failures, outcome.blocked) for outcome in outcomes] == [([], False)] * 2
+    assert CONTENT_OF_OTHERS not in "".join(outcome.context for outcome in outcomes)
+    assert "/api/browse/" in heads.read_text()
+    assert place.misses()
+    # 6.5 s at most, and programs that start on a busy machine:
+    assert sum(outcome.seconds for outcome in outcomes) < 12
 
 
 @pytest.mark.parametrize("damage", ["package gone", "interpreter gone", "hook gone", "home gone", "home read-only"])
