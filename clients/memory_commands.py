@@ -29,8 +29,17 @@ _PENDING = (
 @click.command()
 @click.argument("text", required=False)
 @click.option("--at", metavar="URI", help="Where to keep it. Without it, below the project you stand in.")
-@click.option("--when", "disclosure", default="", help="The one future situation in which it should surface.")
-@click.option("--words", "glossary", multiple=True, metavar="A,B,…", help="Words that people type when they mean it.")
+@click.option(
+    "--when", "--disclosure", "disclosure", default="", help="The one future situation in which it should surface."
+)
+@click.option(
+    "--words",
+    "--glossary",
+    "glossary",
+    multiple=True,
+    metavar="A,B,…",
+    help="Words that people type when they mean it.",
+)
 @secret_option
 @json_option
 @pass_invocation

@@ -46,8 +46,8 @@ def node() -> None:
 @click.argument("content", required=False)
 @file_option
 @click.option("--priority", default=DEFAULT_PRIORITY, show_default=True, help="0 core identity, 1 key facts, 2 and up.")
-@click.option("--disclosure", default="", help="The one future situation in which it should surface.")
-@click.option("--glossary", multiple=True, metavar="A,B,…", help="Words that people type when they mean it.")
+@click.option("--disclosure", "--when", default="", help="The one future situation in which it should surface.")
+@click.option("--glossary", "--words", multiple=True, metavar="A,B,…", help="Words that people type when they mean it.")
 @secret_option
 @json_option
 @pass_invocation
@@ -95,8 +95,8 @@ def get(invocation: Invocation, uri: str, *, bare: bool) -> None:
 @file_option
 @click.option("--edit", is_flag=True, help="Change the content in your editor.")
 @click.option("--priority", type=int, help="0 core identity, 1 key facts, 2 and up.")
-@click.option("--disclosure", help="The one future situation in which it should surface.")
-@click.option("--glossary", multiple=True, metavar="A,B,…", help="These words instead of the present ones.")
+@click.option("--disclosure", "--when", help="The one future situation in which it should surface.")
+@click.option("--glossary", "--words", multiple=True, metavar="A,B,…", help="These words instead of the present ones.")
 @click.option("--add", multiple=True, metavar="A,B,…", help="Add these words to the glossary.")
 @click.option("--remove", multiple=True, metavar="A,B,…", help="Take these words from the glossary.")
 @secret_option
@@ -181,7 +181,7 @@ def list_(invocation: Invocation, uri: str | None, *, recursive: bool) -> None:
             output.say_json({"domains": domains})
         else:
             rows = [(f"{line.domain}://", line.count) for line in domains]
-            output.say_table((Column("domain"), Column("memories", right=True)), rows, empty="No memories yet.")
+            output.say_table((Column("domain"), Column("at its top", right=True)), rows, empty="No memories yet.")
         return
     children = invocation.ask(lambda client: _below(client, uri, recursive=recursive))
     if invocation.as_json:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from lorehooks.clients import output
 from lorehooks.clients.output import Column
@@ -80,9 +80,24 @@ def child_json(child: Child) -> dict[str, object]:
 
 
 def event_row(event: HistoryEvent) -> tuple[str, ...]:
-    """An event of a history: number, moment, kind, who, summary."""
+    """An event of a history: number, moment, kind, who, and in a few words what it changed."""
     kind = "rollback" if event.is_rollback else event.event_type.replace("_", " ")
-    return str(event.id), output.moment(event.created_at), kind, _who(event.client_type, event.source), event.summary
+    touched = ", ".join(part for change in event.diffs for part in _touched(change))
+    return str(event.id), output.moment(event.created_at), kind, _who(event.client_type, event.source), touched
+
+
+def _touched(change: Mapping[str, Any]) -> Iterator[str]:
+    name, before, after = (change.get(key) for key in ("field", "before", "after"))
+    if name == "uri":
+        yield f"from {before}"
+    elif name == "priority" and after is not None:
+        yield f"priority {after}"
+    elif isinstance(before, list) or isinstance(after, list):
+        old, new = before or [], after or []
+        yield from (f"+{word}" for word in new if word not in old)
+        yield from (f"-{word}" for word in old if word not in new)
+    else:
+        yield str(name)
 
 
 def _who(client_type: str | None, source: str | None) -> str:

@@ -26,6 +26,7 @@ from lorehooks.installers.problem import RefusedError
 QUESTIONS: Mapping[str, Question] = {
     question.key: question for installer in INSTALLERS.values() for question in installer.questions
 }
+STATES = {"absent": "not found"}
 VERBS = {
     "planned": "would be changed",
     "installed": "installed",
@@ -162,8 +163,13 @@ def _list(invocation: Invocation, found: Sequence[Runtime]) -> int:
     if invocation.as_json:
         output.say_json({"runtimes": [_row(each) for each in found]})
         return 0
-    columns = (Column("runtime"), Column("program", elastic=True), Column("state"), Column("next", elastic=True))
-    output.say_table(columns, [(each.name, _program(each), each.state, _next(each)) for each in found])
+    long = any(each.state in ("interrupted", "too old") for each in found)  # a command is never cut, a sentence may be
+    columns = (Column("runtime"), Column("program", elastic=True), Column("state"), Column("next", elastic=long))
+    output.say_table(
+        columns, [(each.name, _program(each), STATES.get(each.state, each.state), _next(each)) for each in found]
+    )
+    if all(each.state == "absent" for each in found):
+        output.say("\nNone of them is on this machine: no program on the PATH, and no folder of theirs.")
     return 0
 
 
@@ -183,13 +189,17 @@ def _program(runtime: Runtime) -> str:
     found = runtime.detection
     if found.program is not None:
         return found.version or str(found.program)
-    return f"{found.folder}, without its program" if found.present else "-"
+    return f"{_short(found.folder)}, no program" if found.present else "-"
+
+
+def _short(path: Path) -> str:
+    return f"~/{path.relative_to(Path.home())}" if path.is_relative_to(Path.home()) else str(path)
 
 
 def _next(runtime: Runtime) -> str:
     match runtime.state:
-        case "installed":
-            return f"lore uninstall {runtime.name}"
+        case "installed" if runtime.receipt and runtime.receipt.lorehooks != receipt.here()[0]:
+            return f"lore update {runtime.name}"
         case "interrupted":
             return f"lore install {runtime.name} to finish, lore uninstall {runtime.name} to take back"
         case "too old":

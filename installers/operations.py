@@ -164,7 +164,11 @@ def _check_present(installer: RuntimeInstaller, context: Context) -> None:
     if not found.present:
         programs = " or ".join(runtime.programs)
         looked = f"no {programs} on the PATH and no {found.folder}" if programs else f"no {found.folder}"
-        raise LoreError(f"{runtime.label} is not on this machine: {looked}", code="not_present")
+        raise LoreError(
+            f"{runtime.label} is not on this machine: {looked}",
+            hint=f"install {runtime.label} first",
+            code="not_present",
+        )
 
 
 def _with_receipt(context: Context, name: str) -> Context:

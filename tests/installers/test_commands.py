@@ -90,6 +90,7 @@ def test_install_without_a_name_lists_and_changes_nothing(user):
     assert "lore install claudecode" in done.stdout
     user.settings.parent.rmdir()
     assert listed(user)["claudecode"] == "absent"
+    assert "None of them is on this machine" in user.lore("install").stdout
     assert list(user.folder.iterdir()) == []
 
 
