@@ -30,21 +30,26 @@ def given_content(argument: str | None, file: Path | None) -> str | None:
 
 
 def asked_content(before: str = "") -> str:
-    """The content from a pipe, or from the editor of a person at a terminal. Raises click.Abort when nothing was saved."""
+    """The content from a pipe, or from the editor of a person at a terminal. Raises InvalidError when nothing was saved."""
     if sys.stdin.isatty():
         return edited(before)
     return _text(sys.stdin.buffer.read(), "stdin")
 
 
 def edited(before: str) -> str:
-    """The text after the person changed it in `$VISUAL` or `$EDITOR`. Raises click.Abort when nothing was saved."""
+    """The text after the person changed it in `$VISUAL` or `$EDITOR`. Raises InvalidError when nothing was saved."""
     if not sys.stdin.isatty() and not (os.environ.get("VISUAL") or os.environ.get("EDITOR")):
         raise InvalidError(
             "There is no terminal to open an editor in", hint="pass the content: lore node update URI - < file"
         )
-    after = click.edit(before, extension=".md")
+    try:
+        after = click.edit(before, extension=".md")
+    except click.ClickException as error:
+        raise InvalidError(
+            f"The editor could not be used ({error.message})", hint="set EDITOR, such as: EDITOR=nano"
+        ) from error
     if after is None:
-        raise click.Abort
+        raise InvalidError("The editor saved nothing, so nothing was changed")
     return _without_last_newline(after)
 
 

@@ -127,12 +127,13 @@ def run(arguments: Sequence[str]) -> int:
         return _fail(invocation, error.code, error.message, error.hint, _code_of(error))
     except click.UsageError as error:
         invocation.as_json = invocation.as_json or "--json" in arguments
-        command = error.ctx.command_path if error.ctx else "lore"
+        command = error.ctx.command_path if error.ctx else " ".join(("lore", *invocation.path))
         return _fail(invocation, "usage", error.format_message(), f"{command} --help", USAGE)
     except click.ClickException as error:
         return _fail(invocation, "error", error.format_message(), "", FAILED)
     except (click.Abort, EOFError, KeyboardInterrupt) as error:
-        click.echo(err=True)  # the line of the question, or of ^C, ends here
+        if sys.stderr.isatty():
+            click.echo(err=True)  # the line of the question, or of ^C, ends here
         if isinstance(error, KeyboardInterrupt) or isinstance(error.__context__, KeyboardInterrupt):
             return INTERRUPTED
         return _fail(invocation, "aborted", "Nothing was done", "", FAILED)

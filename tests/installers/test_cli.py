@@ -111,8 +111,8 @@ def test_a_usage_error_is_json_when_json_was_asked_for(lore):
         (LoreError("The disk is full", hint="free some"), cli.FAILED, "Error: The disk is full (free some)\n"),
         (NotFoundError("No such thing"), cli.NOT_FOUND, "Error: No such thing\n"),
         (LoreError("two\nlines"), cli.FAILED, "Error: two lines\n"),
-        (KeyboardInterrupt(), cli.INTERRUPTED, "\n"),
-        (click.Abort(), cli.FAILED, "\nError: Nothing was done\n"),
+        (KeyboardInterrupt(), cli.INTERRUPTED, ""),
+        (click.Abort(), cli.FAILED, "Error: Nothing was done\n"),
     ],
 )
 def test_each_failure_has_its_line_and_exit_code(lore, failing, error, code, line):

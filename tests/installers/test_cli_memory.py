@@ -122,8 +122,16 @@ def test_content_is_written_in_the_editor(done, lore, editor):
     assert done("node", "get", "core://edited")["content"] == "after"
     editor("", saves=False)
     code, _, err = lore("node", "update", "core://edited", "--edit")
-    assert (code, err) == (cli.FAILED, "\nError: Nothing was done\n")
+    assert (code, err) == (cli.FAILED, "Error: The editor saved nothing, so nothing was changed\n")
     assert done("node", "get", "core://edited")["content"] == "after"
+
+
+def test_an_editor_that_is_not_there_is_named_with_the_way_to_set_another(lore, monkeypatch):
+    monkeypatch.setenv("VISUAL", "no-such-editor")
+    code, _, err = lore("boot", "--edit", "core://agent")
+    assert code == cli.FAILED
+    assert "no-such-editor" in err
+    assert "EDITOR=" in err
 
 
 def test_without_a_terminal_and_an_editor_it_says_how_to_pass_the_content(done, lore, monkeypatch):
@@ -209,6 +217,8 @@ def test_history_tells_who_changed_what_and_a_rollback_restores_it(done, lore):
     events = done("node", "history", "core://past")["events"]
     assert [event["event_type"] for event in events] == ["update", "create"]
     assert {event["source"] for event in events} == {"cli"}
+    _, table, _ = lore("node", "history", "core://past")
+    assert "content, +word" in table
     _, diff, _ = lore("node", "history", "core://past", "--diff")
     assert "-first" in diff
     assert "+second" in diff
