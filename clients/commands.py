@@ -83,12 +83,12 @@ def _show(invocation: Invocation) -> None:
         say_json({"address": found.address, "from": found.row, "problem": found.problem})
         return
     rows = {
-        "environment": f"{target.BASE_URL} in the environment",
-        "config": str(invocation.home.config),
-        "public": str(invocation.home.root / target.PUBLIC_FILE),
+        "environment": f"from {target.BASE_URL} in the environment",
+        "config": f"from {invocation.home.config}",
+        "public": f"from {invocation.home.root / target.PUBLIC_FILE}",
         "embedded": "nothing else is configured",
     }
-    say(f"Memory: {found.address} (from {rows[found.row]})")
+    say(f"Memory: {found.address} ({rows[found.row]})")
     if found.problem:
         note(f"Problem: {found.problem}", fg="red")
 

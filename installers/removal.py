@@ -27,10 +27,8 @@ def preview_removal(installer: RuntimeInstaller, context: Context) -> Outcome:
     """What `uninstall` would do; nothing is written. The effect of host commands on files is not foreseen."""
     receipt, rest = context.receipt or Receipt(installer.name), installer.leftovers(context)
     said = [f"ask {call.words}" for call in rest.calls]
-    said += [f"run {shlex.join(argv)}" for argv in receipt.undo_commands]
-    said += [
-        f"run {shlex.join(command.argv)}" for command in rest.commands if command.argv not in receipt.undo_commands
-    ]
+    commands = dict.fromkeys((*receipt.undo_commands, *(command.argv for command in rest.commands)))
+    said += [f"run {shlex.join(argv)}" for argv in commands if context.which(argv[0]) is not None]
     said += [f"take our entries out of {path}" for path, _ in _foreign_files(receipt, rest) if path.exists()]
     said += [f"remove {note.path}" for note in receipt.placed if note.path.exists()]
     said += [f"remove {folder}" for folder in (*receipt.folders, *rest.folders) if folder.is_dir()]

@@ -52,8 +52,8 @@ def _embedded(subject: Subject, found: MemoryStatus) -> Iterator[Finding]:
         yield note(AREA, "pending", f"{waits} for your yes", "lore pending list")
     bare = _without_words(subject)
     if bare:
-        only = "1 memory has" if len(bare) == 1 else f"{len(bare)} memories have"
-        text = f"{only} no glossary, so that recall finds it by path and content only: {_some(bare)}"
+        only, it = ("1 memory has", "it") if len(bare) == 1 else (f"{len(bare)} memories have", "them")
+        text = f"{only} no glossary, so that recall finds {it} by path and content only: {_some(bare)}"
         yield note(AREA, "no_glossary", text, f"lore node update {bare[0]} --add WORD,…")
     yield from _vectors(subject)
 
@@ -61,7 +61,8 @@ def _embedded(subject: Subject, found: MemoryStatus) -> Iterator[Finding]:
 def _without_words(subject: Subject) -> list[str]:
     try:
         with looking_into(subject.home.database, missing="", hint="") as memory:
-            rows = memory.execute("SELECT uri, glossary FROM nodes ORDER BY uri").fetchall()
+            sql = "SELECT uri, glossary FROM nodes WHERE trim(content) <> '' ORDER BY uri"  # a bare parent has no words
+            rows = memory.execute(sql).fetchall()
     except (LoreError, sqlite3.Error):
         return []  # the checks of the database say why
     return [row["uri"] for row in rows if row["uri"] not in BOOT_URIS and not json.loads(row["glossary"])]
