@@ -16,10 +16,11 @@ class Home:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Home:
-        """`LORE_HOME` when set and not blank, else `~/.lore`."""
+        """`LORE_HOME` when set and not blank, else `~/.lore`; absolute, since what is written from it is read elsewhere."""
         environment = os.environ if environment is None else environment
         moved = environment.get("LORE_HOME", "").strip()
-        return cls(Path(moved).expanduser() if moved else Path(environment.get("HOME") or Path.home()) / ".lore")
+        root = Path(moved).expanduser() if moved else Path(environment.get("HOME") or Path.home()) / ".lore"
+        return cls(root.absolute())
 
     @property
     def config(self) -> Path:
