@@ -100,7 +100,7 @@ class LoreProvider(MemoryProvider):
     @guarded(None)
     def on_session_end(self, messages: list[dict[str, Any]]) -> None:  # noqa: ARG002
         if self._session and not self._compressing:  # Hermes calls it before a compression too
-            lore.hook("session.end", {**self._facts(), "reason": "other"}, lore.limit(is_start=False))
+            lore.tell("session.end", {**self._facts(), "reason": "other"})
 
     # --- turns
 
@@ -123,7 +123,7 @@ class LoreProvider(MemoryProvider):
     ) -> None:
         """A turn is complete. Hermes runs this aside."""
         said = {"last_assistant_message": assistant_content[:MOST_ANSWER]}
-        lore.hook("turn.end", {**self._facts(session_id), **said}, lore.limit(is_start=False))
+        lore.tell("turn.end", {**self._facts(session_id), **said})
 
     # --- tools
 

@@ -76,14 +76,13 @@ class Hooks:
     ) -> None:
         """A turn is complete. Told aside, since the user waits for this one too."""
         facts = {**self._facts(session_id, platform), "last_assistant_message": str(assistant_response)[:MOST_ANSWER]}
-        told = ("turn.end", facts, lore.limit(is_start=False))
-        threading.Thread(target=lore.hook, args=told, name="lore-turn", daemon=True).start()
+        threading.Thread(target=lore.tell, args=("turn.end", facts), name="lore-turn", daemon=True).start()
 
     @guarded(None)
     def on_session_finalize(self, *, session_id: str | None = "", platform: str = "", **_: Any) -> None:
         if session_id and self._boots.pop(session_id, None) is not None:
             facts = {**self._facts(session_id, platform), "reason": "other"}
-            lore.hook("session.end", facts, lore.limit(is_start=False))
+            lore.tell("session.end", facts)
 
     @guarded(None)
     def subagent_start(

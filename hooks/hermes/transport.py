@@ -24,6 +24,7 @@ LORE_HOME = "@LORE_HOME@"  # the installer writes the folder's name here
 CLIENT = "hermes"
 TOOL = "tool"
 TOOL_SECONDS = 20.0
+TELL_SECONDS = 2.0
 ALIVE_SECONDS = 600.0
 SOCKET_PATH_BYTES = 104
 """Room for a socket's path with its closing zero on macOS; Linux has 108."""
@@ -69,6 +70,10 @@ class Lore:
     def hook(self, event: str, facts: dict[str, Any], seconds: float) -> dict[str, Any] | None:
         """What Hermes is to be told at an event; None when there was no answer, and `run/misses.log` says why."""
         return self._ask(event, f"/hooks/v1/{CLIENT}/{event}", facts, seconds)
+
+    def tell(self, event: str, facts: dict[str, Any]) -> None:
+        """Pass on what needs no answer. Hermes waits for it when it ends."""
+        self.hook(event, facts, min(self.limit(is_start=False), TELL_SECONDS))
 
     def tool(self, name: str, arguments: object, session_id: str) -> tuple[str, bool]:
         """(what a memory tool says, whether that is an error)."""

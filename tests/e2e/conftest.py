@@ -1,7 +1,7 @@
 """Real agent programs, pinned, from their registries, on a machine of their own that reaches nothing but itself.
 
-A program is fetched once into `.e2e/` (npm) and never again; every run has `env -i`, a HOME of its own, a dead proxy, a private
-project folder and the fake model of `tests/support`. Services that hooks started are ended by their own home.
+A program is fetched once into `.e2e/` (npm, PyPI) and never again; every run has `env -i`, a HOME of its own, a dead proxy, a
+private project folder and the fake model of `tests/support`. Services that hooks started are ended by their own home.
 """
 
 from __future__ import annotations
@@ -95,6 +95,39 @@ def wheel_program() -> Callable[[str, str, str], Path]:
         return prefix / "bin"
 
     return fetch
+
+
+@pytest.fixture(scope="session")
+def python_program() -> Callable[[str, str, str], Path]:
+    """`python_program(package, version, program)`: the same for one with dependencies, run by another Python than ours if any."""
+
+    def fetch(package: str, version: str, program: str) -> Path:
+        prefix = PROGRAMS / f"{package}-{version}"
+        prefix.mkdir(parents=True, exist_ok=True)
+        with FileLock(prefix / ".lock"):
+            if not (prefix / ".complete").exists():
+                pip = (str(prefix / "bin" / "python"), "-m", "pip", "install", "--quiet", f"{package}=={version}")
+                for command in ((_another_python(), "-m", "venv", str(prefix)), pip):
+                    done = subprocess.run(command, env=OWN_ENVIRONMENT, capture_output=True, text=True, check=False)
+                    if done.returncode:
+                        pytest.skip(f"{package} {version} cannot be fetched here: {done.stderr.strip()[-500:]}")
+                (prefix / ".complete").touch()
+        assert (prefix / "bin" / program).exists()
+        return prefix / "bin"
+
+    return fetch
+
+
+def _another_python() -> str:
+    """A Python that can make environments, of another version than ours where there is one."""
+    names = [f"python3.{minor}" for minor in (12, 13, 11) if minor != sys.version_info.minor]
+    for found in filter(None, (shutil.which(name, path=OWN_ENVIRONMENT.get("PATH")) for name in names)):
+        tried = subprocess.run(
+            [found, "-c", "import ensurepip, venv"], env=OWN_ENVIRONMENT, capture_output=True, check=False
+        )
+        if not tried.returncode:
+            return found
+    return sys.executable
 
 
 @pytest.fixture(scope="session")
