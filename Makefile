@@ -4,9 +4,10 @@ BIN := .venv/bin
 
 .PHONY: setup try test e2e check bench soak fix clean
 .venv/.ready: pyproject.toml
-	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
-	touch $@
+	@echo "Setting up .venv with what lorehooks and its tests need; once, a minute or two"
+	@$(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
 
 setup: .venv/.ready
 
