@@ -170,8 +170,8 @@ def _take(tour: Tour) -> None:
 
     _tell(f"A prompt that needs no memory: {UNRELATED}")
     silent = tour.hook("UserPromptSubmit", prompt=UNRELATED)
+    _say(sent_text(silent) or "(nothing: no memory fits)")
     _check(not silent, "nothing is sent")
-    _say("(nothing: no memory fits)")
 
     _tell("The model opens the memory with the ids of its block, through the tools of the bridge")
     opened = tour.tool(
