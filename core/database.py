@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import sqlite3
 import threading
 import time
@@ -15,9 +16,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
-from urllib.parse import quote
 
 from lorehooks.core.errors import StorageError
+from lorehooks.core.readonly import address_of, open_read_only
+from lorehooks.core.sqlite_errors import is_busy, storage_error
 
 BUSY_TIMEOUT_MS = 1_500
 """A write waits this long for another process. Below the prompt limit, so that a locked file never costs more than it."""
@@ -79,7 +81,6 @@ class Database:
         Raises StorageError when the file is no database, cannot be opened, or cannot be created.
         """
         self.path = path
-        self._quoted = quote(os.fsencode(path.absolute()))
         self._durability = durability
         self._busy_timeout_ms = busy_timeout_ms
         self._local = threading.local()
@@ -88,13 +89,13 @@ class Database:
         self._readers: weakref.WeakSet[_Reader] = weakref.WeakSet()
         self._closed = False
         self._refusal: StorageError | None = None
-        self._immutable = False
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             if path.exists() and not _writable(path):
+                folder = shlex.quote(str(path.parent))
                 self._refusal = StorageError(
                     f"{path} is open for reading only: this user may not write it",
-                    hint=f"give it back: chown -R \"$USER\" '{path.parent}' && chmod -R u+rwX '{path.parent}'",
+                    hint=f'give it back: chown -R "$USER" {folder} && chmod -R u+rwX {folder}',
                     code="database_read_only",
                 )
             self._writer = self._connect_patiently()
@@ -104,7 +105,7 @@ class Database:
                 self._writer.close()
                 raise
         except (OSError, sqlite3.Error) as error:
-            raise _storage_error(path, error) from error
+            raise storage_error(path, error) from error
 
     @property
     def read_only(self) -> bool:
@@ -117,16 +118,23 @@ class Database:
             try:
                 return self._connect()
             except sqlite3.OperationalError as error:
-                if not _is_busy(error) or time.monotonic() > give_up:
+                if not is_busy(error) or time.monotonic() > give_up:
                     raise
             time.sleep(0.02)
 
     def _connect(self) -> sqlite3.Connection:
         if self._refusal is not None and self._refusal.code == "database_read_only":
-            return self._connect_read_only()
+            return open_read_only(self.path, seconds=self._busy_timeout_ms / 1000, check_same_thread=False)
         if not self.path.exists():
             self.path.touch(mode=0o600)
-        connection = self._open(f"file:{self._quoted}")
+        connection = sqlite3.connect(
+            address_of(self.path),
+            uri=True,
+            isolation_level=None,
+            check_same_thread=False,
+            timeout=self._busy_timeout_ms / 1000,
+        )
+        connection.row_factory = sqlite3.Row
         try:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute(f"PRAGMA synchronous = {self._durability}")
@@ -137,33 +145,6 @@ class Database:
         except BaseException:
             connection.close()
             raise
-        return connection
-
-    def _connect_read_only(self) -> sqlite3.Connection:
-        """Without the right to write, SQLite can read a WAL database only beside its WAL, or as one that never changes."""
-        for mode in ("immutable=1",) if self._immutable else ("mode=ro", "immutable=1"):
-            connection = self._open(f"file:{self._quoted}?{mode}")
-            try:
-                connection.execute("SELECT count(*) FROM sqlite_master")
-            except sqlite3.Error as error:
-                connection.close()
-                cannot_share = _primary(error) in {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN}
-                if mode == "immutable=1" or not cannot_share or self._has_wal():
-                    raise  # a file without its WAL would show a state that never was
-                self._immutable = True
-                continue
-            return connection
-        raise AssertionError  # the loop returns or raises
-
-    def _has_wal(self) -> bool:
-        wal = self.path.with_name(f"{self.path.name}-wal")
-        return wal.exists() and wal.stat().st_size > 0
-
-    def _open(self, address: str) -> sqlite3.Connection:
-        connection = sqlite3.connect(
-            address, uri=True, isolation_level=None, check_same_thread=False, timeout=self._busy_timeout_ms / 1000
-        )
-        connection.row_factory = sqlite3.Row
         return connection
 
     def _migrate(self, migrations: Sequence[Migration]) -> None:
@@ -192,14 +173,6 @@ class Database:
                 connection.execute("INSERT INTO migrations (version, name) VALUES (?, ?)", (number, step.name))
             connection.execute(f"PRAGMA user_version = {newest}")
 
-    @property
-    def read(self) -> sqlite3.Connection:
-        """This thread's connection for reading. Sees each committed write.
-
-        A cursor that is not read to its end keeps the thread's connection at the state it began with: prefer `query`.
-        """
-        return self._reader().connection
-
     def _reader(self) -> _Reader:
         reader: _Reader | None = getattr(self._local, "reader", None)
         if reader is None:
@@ -208,7 +181,7 @@ class Database:
             try:
                 reader = self._local.reader = _Reader(self._connect())
             except (OSError, sqlite3.Error) as error:
-                raise _storage_error(self.path, error) from error
+                raise storage_error(self.path, error) from error
             reader.connection.execute("PRAGMA query_only = ON")
             self._readers.add(reader)
         return reader
@@ -220,7 +193,7 @@ class Database:
             try:
                 return reader.connection.execute(statement, arguments).fetchall()
             except sqlite3.Error as error:
-                raise _storage_error(self.path, error) from error
+                raise storage_error(self.path, error) from error
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[sqlite3.Connection]:
@@ -255,7 +228,7 @@ class Database:
             except sqlite3.IntegrityError:
                 raise
             except sqlite3.Error as error:
-                raise _storage_error(self.path, error) from error
+                raise storage_error(self.path, error) from error
 
     @contextlib.contextmanager
     def _exclusive(self) -> Iterator[None]:
@@ -285,7 +258,7 @@ class Database:
                 while busy and time.monotonic() < give_up:
                     (busy, _, _) = self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             except sqlite3.Error as error:
-                raise _storage_error(self.path, error) from error
+                raise storage_error(self.path, error) from error
         if busy:
             raise StorageError(
                 f"{self.path}-wal still holds old bytes, since another program reads them",
@@ -296,9 +269,9 @@ class Database:
     def check(self) -> list[str]:
         """What SQLite finds wrong with the file; empty when it is sound."""
         try:
-            rows = self.read.execute("PRAGMA integrity_check").fetchall()
-        except sqlite3.Error as error:
-            return [str(error)]
+            rows = self.query("PRAGMA integrity_check")
+        except StorageError as error:
+            return [error.message]
         return [row[0] for row in rows if row[0] != "ok"]
 
     def close(self) -> None:
@@ -334,37 +307,3 @@ def _writable(path: Path) -> bool:
     return os.access(path, os.R_OK | os.W_OK, effective_ids=effective) and os.access(
         path.parent, os.W_OK | os.X_OK, effective_ids=effective
     )
-
-
-def _primary(error: BaseException) -> int:
-    """SQLite's own code of an error, without its extended part; 0 for an error of another kind."""
-    code: int = getattr(error, "sqlite_errorcode", 0)
-    return code & 0xFF
-
-
-def _is_busy(error: BaseException) -> bool:
-    return _primary(error) in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
-
-
-def _storage_error(path: Path, error: Exception) -> StorageError:
-    text = str(error)
-    match _primary(error):
-        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
-            return StorageError(
-                f"{path} is locked by another process",
-                hint="end the program that holds it, then try again",
-                code="database_locked",
-            )
-        case sqlite3.SQLITE_FULL | sqlite3.SQLITE_IOERR:
-            return StorageError(
-                f"{path} could not be written: {text}", hint="free disk space, then: lore doctor", code="disk_refused"
-            )
-        case sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_CORRUPT:
-            return StorageError(
-                f"{path} is damaged: {text}", hint="lore verify, then lore restore", code="database_damaged"
-            )
-        case sqlite3.SQLITE_READONLY:
-            return StorageError(f"{path} may not be written: {text}", hint="lore doctor", code="database_read_only")
-    if isinstance(error, OSError) or _primary(error) == sqlite3.SQLITE_CANTOPEN:
-        return StorageError(f"{path} could not be opened: {text}", hint="lore doctor")
-    return StorageError(f"{path} could not be used: {text}", hint="lore doctor")

@@ -8,12 +8,11 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from lorehooks.clients.config import EMBEDDED
 from lorehooks.core import runs, schema
 from lorehooks.core.errors import LoreError
-from lorehooks.core.readonly import looking_into
+from lorehooks.core.readonly import address_of, looking_into
 from lorehooks.installers.doctor.finding import Finding, note, ok, problem
 from lorehooks.installers.doctor.subject import Subject
 
@@ -61,9 +60,7 @@ def _is_locked(path: Path) -> bool:
     if not os.access(path, os.W_OK) or not os.access(path.parent, os.W_OK):
         return False  # said by the checks of the home
     try:
-        database = sqlite3.connect(
-            f"file:{quote(os.fsencode(path.absolute()))}?mode=rw", uri=True, isolation_level=None
-        )
+        database = sqlite3.connect(address_of(path, "mode=rw"), uri=True, isolation_level=None)
         try:
             database.execute(f"PRAGMA busy_timeout = {_LOCK_SECONDS * 1000:.0f}")
             database.execute("BEGIN IMMEDIATE")

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -11,6 +15,8 @@ from lorehooks.core import uri as uris
 from lorehooks.core.model import Node, NodeDraft, Origin
 from lorehooks.core.store import Store
 from lorehooks.core.writes import create
+
+_NOBODY = 65534
 
 
 @pytest.fixture
@@ -44,3 +50,30 @@ def add(store: Store, person: Origin) -> Callable[..., Node]:
         return store.require(uris.parse(uri))
 
     return make
+
+
+@pytest.fixture
+def without_rights() -> Callable[[], AbstractContextManager[None]]:
+    """Root may write everything, so it becomes somebody else inside of a block."""
+
+    @contextlib.contextmanager
+    def dropped() -> Iterator[None]:
+        if os.geteuid() != 0:
+            yield
+            return
+        os.seteuid(_NOBODY)
+        try:
+            yield
+        finally:
+            os.seteuid(0)
+
+    return dropped
+
+
+@pytest.fixture
+def readable_folder() -> Iterator[Path]:
+    """A folder that others may enter, which pytest's own are not."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+        Path(name).chmod(0o755)

@@ -9,7 +9,6 @@ import os
 import sqlite3
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -26,8 +25,8 @@ from lorehooks.core.uri import parse
 from lorehooks.core.writes import create, update
 
 Add = Callable[..., Node]
+Rights = Callable[[], contextlib.AbstractContextManager[None]]
 TABLE = Migration("one table", "CREATE TABLE notes (text TEXT)")
-NOBODY = 65534
 
 
 @contextlib.contextmanager
@@ -160,32 +159,10 @@ def test_a_folder_in_place_of_the_file_and_a_file_in_place_of_the_folder_are_pla
             Store(path)
 
 
-@contextlib.contextmanager
-def without_rights() -> Iterator[None]:
-    """Root may write everything, so it becomes somebody else for a while."""
-    if os.geteuid() != 0:
-        yield
-        return
-    os.seteuid(NOBODY)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
-
-
-@pytest.fixture
-def readable_folder() -> Iterator[Path]:
-    """A folder that others may enter, which pytest's own are not."""
-    with tempfile.TemporaryDirectory() as name:
-        Path(name).chmod(0o755)
-        yield Path(name)
-        Path(name).chmod(0o755)
-
-
 @pytest.mark.parametrize("folder_mode", [0o555, 0o777], ids=["folder read-only", "folder writable"])
 @pytest.mark.parametrize("left_by", ["closed", "open", "killed"])
 def test_a_file_this_user_may_not_write_is_read_and_a_write_says_so(
-    readable_folder: Path, folder_mode: int, left_by: str
+    readable_folder: Path, without_rights: Rights, folder_mode: int, left_by: str
 ) -> None:
     path = readable_folder / "lore.db"
     writer = Store(path)
@@ -214,7 +191,9 @@ def test_a_file_this_user_may_not_write_is_read_and_a_write_says_so(
     writer.close()
 
 
-def test_a_file_whose_log_cannot_be_read_is_an_error_and_not_an_old_state(readable_folder: Path) -> None:
+def test_a_file_whose_log_cannot_be_read_is_an_error_and_not_an_old_state(
+    readable_folder: Path, without_rights: Rights
+) -> None:
     path = readable_folder / "lore.db"
     writer = Store(path)
     path.chmod(0o444)
@@ -228,7 +207,7 @@ def test_a_file_whose_log_cannot_be_read_is_an_error_and_not_an_old_state(readab
     writer.close()
 
 
-def test_a_file_this_user_may_not_even_read_is_a_plain_error(readable_folder: Path) -> None:
+def test_a_file_this_user_may_not_even_read_is_a_plain_error(readable_folder: Path, without_rights: Rights) -> None:
     path = readable_folder / "lore.db"
     Store(path).close()
     path.chmod(0)

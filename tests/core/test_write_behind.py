@@ -27,7 +27,7 @@ def queue(database: Database):
 
 
 def numbers(database: Database) -> list[int]:
-    return [row[0] for row in database.read.execute("SELECT n FROM lines ORDER BY n")]
+    return [row[0] for row in database.query("SELECT n FROM lines ORDER BY n")]
 
 
 def test_everything_queued_is_written_in_order(queue: WriteBehind, database: Database) -> None:
@@ -61,7 +61,7 @@ def test_a_locked_database_delays_the_queue_and_loses_nothing(queue: WriteBehind
 def test_text_that_sqlite_cannot_bind_is_made_to_fit(queue: WriteBehind, database: Database) -> None:
     queue.put(INSERT, (1, "half \ud83d"))
     assert queue.flush(30)
-    assert database.read.execute("SELECT text FROM lines").fetchone()[0] == "half \ufffd"
+    assert database.query("SELECT text FROM lines")[0][0] == "half \ufffd"
 
 
 def test_closing_writes_what_is_queued(database: Database) -> None:

@@ -63,8 +63,7 @@ class Service:
         return recalled.query_id
 
     def uses(self):
-        reader = self.parts.backend.store.database.read
-        return [tuple(row) for row in reader.execute("SELECT query_id FROM uses")]
+        return [tuple(row) for row in self.parts.backend.store.database.query("SELECT query_id FROM uses")]
 
 
 @contextlib.asynccontextmanager
@@ -341,7 +340,7 @@ def test_a_hook_fills_in_missing_ids_for_claude_code(run, as_text):
         opened, _ = await lore.tool("lore_get_node", output["updatedInput"])
         assert opened.endswith("Glossary keywords: refund webhook, stripe")
         assert lore.uses() == [(query_id,)]
-        kept = lore.parts.backend.store.database.read.execute("SELECT how FROM uses").fetchall()
+        kept = lore.parts.backend.store.database.query("SELECT how FROM uses")
         assert [row[0] for row in kept] == ["filled"]
 
     run(scenario)
