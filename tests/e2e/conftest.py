@@ -121,7 +121,9 @@ def python_program() -> Callable[[str, str, str], Path]:
 def _another_python() -> str:
     """A Python that can make environments, of another version than ours where there is one."""
     names = [f"python3.{minor}" for minor in (12, 13, 11) if minor != sys.version_info.minor]
-    for found in filter(None, (shutil.which(name, path=OWN_ENVIRONMENT.get("PATH")) for name in names)):
+    kept = Path(OWN_ENVIRONMENT.get("HOME", "/"), ".pyenv", "versions")
+    on_path = [shutil.which(name, path=OWN_ENVIRONMENT.get("PATH")) for name in names]
+    for found in filter(None, [*on_path, *(str(each) for name in names for each in kept.glob(f"*/bin/{name}"))]):
         tried = subprocess.run(
             [found, "-c", "import ensurepip, venv"], env=OWN_ENVIRONMENT, capture_output=True, check=False
         )
