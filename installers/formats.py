@@ -12,6 +12,7 @@ from lorehooks.installers import jsondata, jsonedit, jsontext
 from lorehooks.installers.edits import Edit
 from lorehooks.installers.jsonedit import Edited
 from lorehooks.installers.jsontext import Dialect, Number, Plain
+from lorehooks.installers.patchlist import PatchListFormat
 from lorehooks.installers.tomlformat import TomlFormat
 
 
@@ -81,4 +82,5 @@ FORMATS: Mapping[str, Format] = {
     "jsonc": JsonFormat("jsonc"),
     "json5": JsonFormat("json5"),
     "toml": TomlFormat(),
+    "dsh": PatchListFormat(),
 }

@@ -24,7 +24,8 @@ def detect(context: Context, name: str, folder: Path) -> Detection:
     kept = {key: value for key, value in context.environment.items() if not key.startswith("XDG_")}
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
         try:
-            answer = hosts.run((str(program), "--version"), {**kept, "HOME": scratch}, seconds=20)
+            moved = {"HOME": scratch, RUNTIMES[name].home_variable: scratch}
+            answer = hosts.run((str(program), "--version"), {**kept, **moved}, seconds=20)
         except LoreError as error:
             return Detection(program, folder, problem=error.message)
     if answer.code:

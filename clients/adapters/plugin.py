@@ -6,6 +6,7 @@ object that its host wants returned, under the names of the public Lore contract
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -20,6 +21,9 @@ _BOOT_KEYS = {
     "dsh": "systemContext",
 }
 _RECALL_KEYS = {"opencode": "promptContext", "openclaw": "prependContext", "hermes": "context", "dsh": "promptContext"}
+_TEMPLATES = frozenset({"dsh"})
+"""Hosts that take a boot text for a template: `{{name}}` would be replaced, and an unknown name fails the user's turn."""
+_BRACE_BEFORE_BRACE = re.compile(r"\{(?=\{)")
 _NOTHING = b"{}"
 
 
@@ -49,6 +53,8 @@ class PluginAdapter:
         if not text.strip():
             return _NOTHING
         if event.kind in ("session.start", "subagent.start"):
+            if client in _TEMPLATES:
+                text = _BRACE_BEFORE_BRACE.sub("{ ", text)  # the reader must see that something was changed
             return document({_BOOT_KEYS[client]: text})
         if event.kind != "prompt.submit":
             return _NOTHING

@@ -60,9 +60,10 @@ export async function timed(promise) {
 }
 
 // A plugin file as it is installed for a home, loaded as its host loads it.
-export async function installed(name, root) {
+export async function loaded(name, root) {
   const source = fs.readFileSync(new URL(`../../../hooks/js/${name}`, import.meta.url), "utf8")
   const file = path.join(root, `${name}.mjs`)
   fs.writeFileSync(file, source.replace('"@LORE_HOME@"', JSON.stringify(root)))
-  return (await import(pathToFileURL(file))).default
+  return import(pathToFileURL(file))
 }
+export const installed = async (name, root) => (await loaded(name, root)).default

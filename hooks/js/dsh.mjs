@@ -1,0 +1,431 @@
+// lorehooks: long-term memory for dsh. Installed by `lore install dsh`, removed by `lore uninstall dsh`.
+// What is thrown in a listener ends the user's turn, and a listener that waits makes each step wait.
+import { randomUUID } from "node:crypto"
+// >>> transport.mjs, copied by lorehooks.installers.pluginfiles: change it there
+// The way from a plugin file to the memory service of one home, the same for every host that loads JavaScript.
+// `python -m lorehooks.installers.pluginfiles` copies it into each plugin file, between its marks. Whatever goes wrong,
+// nothing here throws and nothing waits past its limit: a host would fail or hang its user's prompt.
+import { spawn } from "node:child_process"
+import fs from "node:fs"
+import net from "node:net"
+
+const LORE_HOME = "@LORE_HOME@" // the installer writes the folder's name here
+
+// One exchange after another with the service: `hook`, `tool`, `tools`, `readyBoot`, `guard`, `stayAlive`.
+// Plain sockets on purpose: where HTTP_PROXY is set, hosts send `fetch` and even `node:http` for 127.0.0.1 to the proxy.
+function loreTransport(client, home = LORE_HOME) {
+  const run = `${home}/run`
+  const program = `${home}/bin/service`
+  const GRACE_MS = 50
+  const TOOL_MS = 20_000
+  const PAUSE_MS = 25
+  const MOST_HEAD = 1 << 16
+  const MOST_ANSWER = 4 << 20
+  const ALIVE_MS = 600_000
+  const SOCKET_PATH_BYTES = 104 // with its closing zero, on macOS; Linux has 108
+  const ALLOWED = ["HOME", "PATH", "LANG", "TZ", "TMPDIR", "USER", "LOGNAME", "XDG_RUNTIME_DIR", "SSL_CERT_FILE", "SSL_CERT_DIR"]
+  let times = null
+  let started = null // the service that this process has started last: {at, ended, failed}
+
+  const now = () => performance.now()
+  const pause = (ms) => new Promise((done) => setTimeout(done, ms))
+  const read = (path) => {
+    try {
+      return fs.readFileSync(path)
+    } catch {
+      return null
+    }
+  }
+  const readJson = (path) => {
+    try {
+      const value = JSON.parse(read(path).toString("utf8"))
+      return value && typeof value === "object" ? value : null
+    } catch {
+      return null
+    }
+  }
+  const isOff = () => !["", "0"].includes(process.env.LORE_DISABLE ?? "")
+
+  // Our files are there, and nobody else can put his own in their place. A run folder that is missing comes with the service.
+  const isOurs = () => {
+    if (!fs.existsSync(`${home}/bin`)) return false
+    try {
+      const owner = fs.statSync(run)
+      return !(owner.mode & 0o022) && (!process.geteuid || owner.uid === process.geteuid())
+    } catch {
+      return true
+    }
+  }
+
+  const limit = (isStart) => {
+    const ms = Number.parseInt((read(`${run}/limits`)?.toString() ?? "").split(/\s+/)[isStart ? 1 : 0], 10)
+    return Math.min(Math.max(ms || (isStart ? 5000 : 2000), 200), 8000)
+  }
+
+  // Why a session got no memory, for the next session start and `lore doctor`. Three slow failures open the breaker.
+  const miss = (event, reason) => {
+    try {
+      if (!fs.existsSync(run)) return null
+      fs.appendFileSync(`${run}/misses.log`, `${Date.now()} ${client} ${event} ${reason}\n`, { mode: 0o600 })
+      if (event !== "tool" && ["timeout", "start_failed"].includes(reason))
+        fs.appendFileSync(`${run}/breaker`, ".", { mode: 0o600 })
+    } catch {}
+    return null
+  }
+  const isBroken = () => {
+    try {
+      const counted = fs.statSync(`${run}/breaker`)
+      return counted.size > 2 && Math.abs(Date.now() - counted.mtimeMs) < 60_000
+    } catch {
+      return false
+    }
+  }
+  const mend = () => {
+    try {
+      fs.unlinkSync(`${run}/breaker`)
+    } catch {}
+  }
+
+  // Where the service listens; null while it does not. A path too long for a socket is got round over TCP.
+  const address = () => {
+    const path = `${run}/service.sock`
+    if (Buffer.byteLength(path) < SOCKET_PATH_BYTES) return { to: { path } }
+    const { port, token } = readJson(`${run}/service.json`) ?? {}
+    return port && token ? { to: { host: "127.0.0.1", port }, token } : null
+  }
+
+  // What an answer says: {value}, {reason}, or {need}: how many bytes there must be to look again.
+  const parse = (bytes, isClosed) => {
+    const bad = { reason: "bad_answer" }
+    const cut = bytes.indexOf("\r\n\r\n")
+    if (cut < 0) return isClosed || bytes.length > MOST_HEAD ? bad : { need: bytes.length + 1 }
+    const head = bytes.subarray(0, cut).toString("latin1")
+    const length = Number(/^content-length:[ \t]*(\d+)[ \t\r]*$/im.exec(head)?.[1] ?? Number.NaN)
+    const body = bytes.subarray(cut + 4)
+    if (bytes.length > MOST_ANSWER || length > MOST_ANSWER) return bad
+    if (!isClosed && !(body.length >= length)) return { need: cut + 4 + (length || MOST_ANSWER) }
+    if (body.length < length || !/^HTTP\/1\.[01] 20[04] /.test(head)) return bad
+    try {
+      const value = body.length ? JSON.parse(body.toString("utf8")) : {}
+      return value && typeof value === "object" && !Array.isArray(value) ? { value } : bad
+    } catch {
+      return bad
+    }
+  }
+
+  // One request: {value} or {reason}. `absent` when nobody listens, `dropped` when the line went dead without an answer.
+  const exchange = (method, path, body, until, signal) =>
+    new Promise((done) => {
+      let timer, socket
+      let [parts, size, need, ended] = [[], 0, 1, false]
+      const end = (result) => {
+        ended = true
+        clearTimeout(timer)
+        signal?.removeEventListener?.("abort", abort)
+        socket?.destroy()
+        done(result)
+      }
+      const abort = () => end({ reason: "aborted" })
+      const look = (isClosed) => {
+        if (ended) return
+        if (!size) return end({ reason: "dropped" })
+        parts = [parts.length === 1 ? parts[0] : Buffer.concat(parts)]
+        const result = parse(parts[0], isClosed)
+        need = result.need
+        if (!need) end(result)
+      }
+      try {
+        const at = address()
+        if (!at) return end({ reason: "absent" })
+        if (signal?.aborted) return abort()
+        signal?.addEventListener?.("abort", abort, { once: true })
+        const left = Math.max(until - now(), 1)
+        // One tick more: where the host kept its event loop busy, the answer may be waiting in the socket already.
+        timer = setTimeout(() => (timer = setTimeout(() => end({ reason: "timeout" }), GRACE_MS)), left)
+        const data = Buffer.from(body === undefined ? "" : JSON.stringify(body))
+        socket = net.connect(at.to)
+        socket.on("error", (error) =>
+          end({ reason: ["ENOENT", "ECONNREFUSED", "EAGAIN", "ENOTSOCK"].includes(error?.code) ? "absent" : "dropped" }),
+        )
+        socket.on("data", (part) => {
+          parts.push(part)
+          size += part.length
+          if (size >= need) look(false)
+        })
+        socket.on("close", () => look(true))
+        // HTTP/1.0, so that no answer comes in chunks and the line is closed after it
+        const lines = [
+          `${method} ${path} HTTP/1.0`,
+          `Host: 127.0.0.1${at.to.port ? `:${at.to.port}` : ""}`,
+          "Connection: close",
+          "Content-Type: application/json",
+          `Content-Length: ${data.length}`,
+          `X-Lore-Remaining-Ms: ${Math.round(left)}`,
+        ]
+        if (at.token) lines.push(`Authorization: Bearer ${at.token}`)
+        socket.write(`${lines.join("\r\n")}\r\n\r\n`)
+        if (data.length) socket.write(data)
+      } catch {
+        end({ reason: "dropped" })
+      }
+    })
+
+  // Start the service in a session of its own, without the host's keys. Whoever loses the race leaves at once.
+  const start = () => {
+    started = { at: now(), ended: false, failed: false }
+    const mine = started
+    try {
+      fs.accessSync(program, fs.constants.X_OK)
+      const env = {}
+      for (const [name, value] of Object.entries(process.env))
+        if (ALLOWED.includes(name) || name.startsWith("LC_") || name.startsWith("LORE_")) env[name] = value
+      const child = spawn(program, [], { cwd: "/", detached: true, stdio: "ignore", env })
+      child.on("error", () => Object.assign(mine, { ended: true, failed: true }))
+      child.on("exit", (code) => Object.assign(mine, { ended: true, failed: code !== 0 }))
+      child.unref()
+    } catch {
+      Object.assign(mine, { ended: true, failed: true })
+    }
+    return mine
+  }
+
+  // A request within `ms`, with the service started when nobody answers. An object, or null after noting why.
+  const ask = async (event, path, body, ms, signal) => {
+    try {
+      if (isOff() || !isOurs()) return null
+      if (event !== "tool" && isBroken()) return miss(event, "breaker")
+      const until = now() + ms - GRACE_MS
+      let reason = "timeout"
+      let again = event !== "tool" // a write may have been made although its answer was lost
+      let mine = null
+      for (;;) {
+        const result = await exchange("POST", path, body, until, signal)
+        if (result.value) {
+          mend()
+          return result.value
+        }
+        reason = result.reason
+        if (reason === "dropped" && again) again = false
+        else if (reason !== "absent") break
+        if (reason === "absent") {
+          if (!fs.existsSync(program)) return miss(event, "no_service")
+          if (mine?.failed) return miss(event, "start_failed")
+          if (!mine || (mine.ended && now() - mine.at > 1000))
+            mine = started && !started.ended && now() - started.at < 20_000 ? started : start()
+        }
+        if (now() + PAUSE_MS >= until) return miss(event, "timeout")
+        await pause(PAUSE_MS)
+      }
+      if (reason !== "aborted") miss(event, reason === "dropped" ? "bad_answer" : reason)
+    } catch {}
+    return null
+  }
+
+  // Written a moment later, so that writing is no part of the next handler's time.
+  const noteTime = (line) => {
+    if (!times) {
+      times = []
+      const write = () => {
+        try {
+          fs.appendFileSync(process.env.LORE_PLUGIN_TIMES, times.splice(0).join(""))
+        } catch {}
+      }
+      setInterval(write, 200).unref?.()
+      process.on("exit", write)
+    }
+    times.push(line)
+  }
+
+  return {
+    isOff,
+
+    // Whether there is a home to ask at all.
+    isHere: () => !isOff() && isOurs(),
+
+    // What the host has to be told for an event (`session.start`, `prompt.submit`, `session.end`); null for no answer.
+    hook: (event, body, ms = limit(event === "session.start")) => ask(event, `/hooks/v1/${client}/${event}`, body, ms),
+
+    // Run one memory tool for a session: {text, is_error}.
+    tool: async (name, args, sessionId, signal) => {
+      const body = { name, arguments: args ?? {}, session_id: sessionId ?? null }
+      const answer = await ask("tool", `/hooks/v1/${client}/tool`, body, TOOL_MS, signal)
+      if (typeof answer?.text === "string") return { text: answer.text, is_error: answer.is_error === true }
+      return { text: "The memory does not answer right now. Go on without it; `lore doctor` says why.", is_error: true }
+    },
+
+    // The tools as MCP lists them, [{name, description, inputSchema}]: from disk, so that no start waits for the service.
+    tools: async () => {
+      try {
+        if (isOff() || !isOurs()) return []
+        for (const folder of [run, `${home}/bin`]) {
+          const tools = readJson(`${folder}/tools/${client}.json`)?.tools_list?.tools
+          if (Array.isArray(tools)) return tools
+        }
+        const result = await exchange("GET", "/hooks/v1/tools", undefined, now() + 500)
+        return Array.isArray(result.value?.tools) ? result.value.tools : []
+      } catch {
+        return []
+      }
+    },
+
+    // The answer to a session start that the service left on disk for the times when it is not there.
+    readyBoot: () => (isOff() || !isOurs() ? null : readJson(`${run}/boot/${client}`)),
+
+    limit,
+
+    // A handler that never throws. Tests have its times written to the file that LORE_PLUGIN_TIMES names.
+    guard: (name, handler) => async (...args) => {
+      const began = now()
+      try {
+        return await handler(...args)
+      } catch {
+        return undefined
+      } finally {
+        if (process.env.LORE_PLUGIN_TIMES) noteTime(`${client} ${name} ${(now() - began).toFixed(3)}\n`)
+      }
+    },
+
+    // Count as use of the service while the host lives. Starts nothing and keeps no host alive; returns how to end it.
+    stayAlive: () => {
+      const timer = setInterval(() => {
+        if (!isOff() && isOurs()) exchange("POST", "/hooks/v1/alive", { client_type: client }, now() + 5000)
+      }, ALIVE_MS)
+      timer.unref?.()
+      return () => clearInterval(timer)
+    },
+  }
+}
+
+// What each session was sent. A boot block is asked for once in an epoch and then stays the same to the byte, so that the
+// host's prompt cache holds; one that did not come is asked for again. `bootKey` names it in the answer.
+function loreSessions(lore, bootKey) {
+  const MOST = 500
+  const RETRY_MS = 30_000
+  const sessions = new Map()
+
+  const begin = (id, source) => {
+    const session = { source, text: undefined, asking: null, tried: false, failedAt: -Infinity }
+    sessions.delete(id)
+    sessions.set(id, session)
+    if (sessions.size > MOST) sessions.delete(sessions.keys().next().value)
+    return session
+  }
+  const ready = (facts) => {
+    const text = facts.parent_session_id ? "" : lore.readyBoot()?.[bootKey]
+    return typeof text === "string" ? text : ""
+  }
+  const fetchBoot = async (id, session, facts) => {
+    const body = { ...facts, session_id: id, source: session.source }
+    const answer = await lore.hook("session.start", body, lore.limit(!session.tried))
+    session.tried = true
+    session.asking = null
+    if (answer) session.text = typeof answer[bootKey] === "string" ? answer[bootKey] : ""
+    else session.failedAt = performance.now()
+  }
+  const boot = async (id, facts) => {
+    const session = sessions.get(id) ?? begin(id, "resume")
+    if (session.text === undefined && !lore.isOff() && performance.now() - session.failedAt > RETRY_MS) {
+      session.asking ??= fetchBoot(id, session, facts)
+      await session.asking
+    }
+    return session.text ?? ready(facts)
+  }
+
+  return {
+    // A new epoch: `startup`, `clear`, `compact` or `fork`; `resume` for a session that goes on. Unknown sessions resume.
+    begin,
+    // The boot text of the session's epoch; empty when there is none.
+    boot,
+    // The answer to a prompt, or null. Its session's boot block comes first, since a new epoch may show memories again.
+    prompt: async (id, prompt, facts) => {
+      const began = performance.now()
+      await boot(id, facts)
+      if (sessions.get(id)?.failedAt >= began) return null // who waited that long has waited enough
+      return lore.hook("prompt.submit", { ...facts, session_id: id, prompt })
+    },
+    end: (id) => sessions.delete(id),
+  }
+}
+// <<< transport.mjs
+
+export const name = "lorehooks"
+export const inject = ["tools", "systemPrompt"]
+
+async function setUp(ctx) {
+  const lore = loreTransport("dsh")
+  if (!lore.isHere()) return
+  const sessions = loreSessions(lore, "systemContext")
+
+  const isSubAgent = ({ origin }) => origin === "subagent" // a fork has a parent too, but is a person's own
+  const factsOf = ({ session: { header } }) => ({
+    cwd: header.cwd,
+    ...(isSubAgent(header) ? { parent_session_id: header.parentSession ?? header.id } : {}),
+  })
+
+  // 0.2 says in the first how a session begins, 0.1 in the second. Not waited for here, so that the first step waits less.
+  const begins = async ({ agent, source }) => {
+    if (!source) return
+    const { id, isSeeded } = agent.session.header
+    sessions.begin(id, isSeeded && source === "startup" && !isSubAgent(agent.session.header) ? "fork" : source)
+    sessions.boot(id, factsOf(agent))
+  }
+  ctx.on("agent/created", lore.guard("agent/created", begins))
+  ctx.on("agent/session-start", lore.guard("agent/session-start", begins))
+  const compacted = lore.guard("compaction", async (session) => {
+    sessions.begin(session.header.id, "compact")
+    sessions.boot(session.header.id, factsOf({ session }))
+  })
+  ctx.on("session/event", (session, event) => {
+    if (event?.type === "compaction/end" && !event.data?.error) compacted(session)
+  })
+
+  // The boot block ends the system prompt of every step. Its text is no template: 0.2 is told so, and 0.1, which does not
+  // know `interpolate`, finds no double brace in it.
+  const boot = lore.guard("assemble", async (down, { agent }) => {
+    if (!agent) return down
+    const text = await sessions.boot(agent.session.header.id, factsOf(agent))
+    return text ? { ...down, sections: [...down.sections, { name: "lorehooks:boot", text, interpolate: false }] } : down
+  })
+  ctx.on("system-prompt/assemble", async (_assembly, context, next) => {
+    const down = await next()
+    return (await boot(down, context)) ?? down
+  })
+
+  // Recall is one message more, after the prompt of a turn's first step.
+  const recall = lore.guard("pre-step", async (down, { agent, messages }) => {
+    const prompt = messages
+      .filter(({ source }) => source?.kind === "user")
+      .flatMap(({ content }) => content)
+      .filter(({ type }) => type === "text")
+      .map(({ text }) => text)
+      .join("\n")
+    const facts = factsOf(agent)
+    if (down.kind !== "enter" || !prompt.trim() || facts.parent_session_id) return down
+    const text = (await sessions.prompt(agent.session.header.id, prompt, facts))?.promptContext
+    if (typeof text !== "string" || !text) return down
+    const message = { id: randomUUID(), role: "user", content: [{ type: "text", text }], source: { kind: name } }
+    return { ...down, messages: [...down.messages, message] }
+  })
+  ctx.on("agent/pre-step", async (event, next) => {
+    const down = await next()
+    return (await recall(down, event)) ?? down
+  })
+
+  const stopAlive = lore.stayAlive()
+  ctx.effect?.(() => stopAlive)
+
+  for (const { name: tool, description, inputSchema } of await lore.tools())
+    ctx.tools.register({
+      name: tool,
+      description,
+      parameters: inputSchema,
+      output: { schema: { type: "string" }, render: (_arguments, text) => [{ type: "text", text }] },
+      execute: async (args, { agent, signal }) => (await lore.tool(tool, args, agent?.session.header.id, signal)).text,
+    })
+}
+
+export async function apply(ctx) {
+  try {
+    await setUp(ctx)
+  } catch {}
+}
