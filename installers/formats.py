@@ -14,6 +14,7 @@ from lorehooks.installers.jsonedit import Edited
 from lorehooks.installers.jsontext import Dialect, Number, Plain
 from lorehooks.installers.patchlist import PatchListFormat
 from lorehooks.installers.tomlformat import TomlFormat
+from lorehooks.installers.yamlformat import YamlFormat
 
 
 class Format(Protocol):
@@ -82,5 +83,6 @@ FORMATS: Mapping[str, Format] = {
     "jsonc": JsonFormat("jsonc"),
     "json5": JsonFormat("json5"),
     "toml": TomlFormat(),
+    "yaml": YamlFormat(),
     "dsh": PatchListFormat(),
 }
