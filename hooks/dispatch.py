@@ -10,10 +10,8 @@ import asyncio
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from hashlib import sha256
-from pathlib import PurePath
 from typing import Any
 
 from lorehooks.clients.adapters import Adapter, HookEvent, adapter_for
@@ -26,23 +24,23 @@ from lorehooks.core.clock import to_iso
 from lorehooks.core.errors import LoreError
 from lorehooks.core.ledger import Ledger, Session
 from lorehooks.core.model import REHEARSALS, SELF_TEST, Candidate, Origin, RecallQuery
-from lorehooks.core.repository import project_key, repository_of
-from lorehooks.core.runs import Recorder, Run
+from lorehooks.core.repository import project_key
+from lorehooks.core.runs import Recorder
 from lorehooks.core.secrets import masked_prompt
 from lorehooks.core.settings import Settings
 from lorehooks.core.tools import fill_ids
+from lorehooks.hooks.hookanswer import HookAnswer, StartupRecall
 from lorehooks.hooks.misses import Misses
 from lorehooks.hooks.promptblock import Asked, prompt_block, recall_block, within_budget
-from lorehooks.hooks.runrecord import STARTUP_RECALL, input_record, recall_record
+from lorehooks.hooks.runrecord import runs_of
 from lorehooks.hooks.serviceinfo import installed_version
+from lorehooks.hooks.whereabouts import Whereabouts
 
 ANSWER_MARGIN_MS = 200
 """What is left to the caller to receive and print the answer."""
 _LEAST_MS, _MOST_MS = 50, 60_000
 _NOTE_MARGIN = 0.05
 """Seconds that recall leaves to what is said when it took too long."""
-_PLACE_SECONDS = 0.3
-"""How long a folder may take to say whose repository it is; one on a dead network drive never does."""
 _SAME_PROMPT_SECONDS = 3
 """Between two session starts of one prompt lies a process's start; else a model's summary and a person's typing."""
 
@@ -52,37 +50,6 @@ KEEPS_CONTEXT = ("resume",)
 
 SELF_TEST_TEXT = "Lore self-test: recall answered, and no memory matched."
 """A self-test is told even that there is nothing to tell, since silence is also what a broken hook says."""
-
-
-@dataclass(frozen=True, slots=True)
-class StartupRecall:
-    """One question of a session start: what memory had, and the block for it, empty when nothing is shown."""
-
-    text: str
-    recalled: Recalled
-    asked: Asked
-    candidates: tuple[Candidate, ...]
-    block: str
-
-
-@dataclass(slots=True)
-class Answer:
-    """What a hook gets, and what the record says about it."""
-
-    text: str = ""
-    reason: str = ""
-    """Why nothing was sent; empty when something was."""
-    missed: str = ""
-    """What the session should have had and did not get, in a word for `run/misses.log`."""
-    startup: Sequence[StartupRecall] = ()
-    recalled: Recalled | None = None
-    candidates: tuple[Candidate, ...] = ()
-    asked: Asked = field(default_factory=Asked)
-    epoch: int | None = None
-    tells_misses: bool = False
-    """Whether the text was made now, and so says what was missed since the last one."""
-    raw: bytes | None = None
-    """Bytes that are no context text, such as changed tool arguments."""
 
 
 class Dispatcher:
@@ -108,7 +75,7 @@ class Dispatcher:
         self.language = language
         self.release = installed_version()
         self._ready = ready
-        self._lookers = ThreadPoolExecutor(4, "lore-place")
+        self._whereabouts = Whereabouts()
 
     async def handle(self, client_type: str, event_name: str, body: bytes, remaining_ms: float) -> bytes:
         """The bytes that the host gets on stdout, or as the answer to its plugin; empty for nothing."""
@@ -118,7 +85,7 @@ class Dispatcher:
         _, output = await self.run(adapter, adapter.parse(event_name, decode(body)), remaining_ms)
         return output
 
-    async def run(self, adapter: Adapter, event: HookEvent, remaining_ms: float) -> tuple[Answer, bytes]:
+    async def run(self, adapter: Adapter, event: HookEvent, remaining_ms: float) -> tuple[HookAnswer, bytes]:
         """The answer to an event, and its bytes as the adapter renders them; both are recorded."""
         began = time.perf_counter()
         event = replace(event, prompt=masked_prompt(event.prompt))
@@ -134,7 +101,7 @@ class Dispatcher:
             self._record(event, answer, output, (time.perf_counter() - began) * 1000)
         return answer, output
 
-    async def _answer(self, event: HookEvent, remaining_ms: float) -> tuple[HookEvent, Answer]:
+    async def _answer(self, event: HookEvent, remaining_ms: float) -> tuple[HookEvent, HookAnswer]:
         """The answer in time, and the event with the project that it belongs to."""
         due = asyncio.get_running_loop().time() + _seconds_for(remaining_ms)
         try:
@@ -150,18 +117,18 @@ class Dispatcher:
                     case "tool.before":
                         return event, self._tool_before(event)
                     case _:
-                        return event, Answer(reason=event.reason or "noted")
+                        return event, HookAnswer(reason=event.reason or "noted")
         except TimeoutError:
-            return event, Answer(reason="timeout", missed="timeout")
+            return event, HookAnswer(reason="timeout", missed="timeout")
         except LoreError as error:
-            return event, Answer(reason=error.code, missed=error.code)
+            return event, HookAnswer(reason=error.code, missed=error.code)
         except Exception as error:  # noqa: BLE001  a defect of ours must not reach the user's prompt
             name = type(error).__name__
-            return event, Answer(reason=f"defect: {name}: {error}", missed=f"defect_{name}")
+            return event, HookAnswer(reason=f"defect: {name}: {error}", missed=f"defect_{name}")
 
     # --- session start ---
 
-    async def _session_start(self, event: HookEvent, due: float) -> Answer:
+    async def _session_start(self, event: HookEvent, due: float) -> HookAnswer:
         runtime = runtime_of(event.client_type)
         session = self._session(event)
         if session is None:
@@ -169,28 +136,28 @@ class Dispatcher:
         if event.source == "compact" and runtime.compacts_before_starts and _just_sent(session):
             session.begin_epoch(keep_boot=True)
             self._keep(session)
-            return Answer(reason="unchanged", epoch=session.epoch)
+            return HookAnswer(reason="unchanged", epoch=session.epoch)
         if event.source not in KEEPS_CONTEXT and event.source != "ask":
             session.begin_epoch()
         elif session.boot is not None and (event.source == "ask" or not runtime.keeps_transcript):
-            return Answer(text=session.boot, epoch=session.epoch)  # the same bytes, so that prompt caches hold
+            return HookAnswer(text=session.boot, epoch=session.epoch)  # the same bytes, so that prompt caches hold
         data = await self.backend.boot(event.client_type)
         key = _boot_key(data)
         if event.source in KEEPS_CONTEXT and session.boot is not None and session.boot_key == key:
-            return Answer(reason="unchanged", epoch=session.epoch)
+            return HookAnswer(reason="unchanged", epoch=session.epoch)
         answer = await self._boot(event, runtime, due, data)
         session.boot, session.boot_key, answer.epoch = answer.text, key, session.epoch
         session.boot_on_resume = time.monotonic() if event.source in KEEPS_CONTEXT else -math.inf
         self._keep(session)
         return answer
 
-    async def _boot(self, event: HookEvent, runtime: Runtime, due: float, data: BootData) -> Answer:
+    async def _boot(self, event: HookEvent, runtime: Runtime, due: float, data: BootData) -> HookAnswer:
         """The boot block. Standing rules do not wait for a recall that is slow: then it begins without one."""
         startup: list[StartupRecall] = []
         missed = ""
         try:
             async with asyncio.timeout_at(due - _NOTE_MARGIN):
-                await self._startup_recall(event, runtime, startup)
+                await self._startup_recall(event, runtime, startup, due - _NOTE_MARGIN)
         except TimeoutError:
             missed = "slow_recall"
         except LoreError:
@@ -206,14 +173,14 @@ class Dispatcher:
             language=self.language,
             budget=runtime.boot_budget,
         )
-        return Answer(text=text, missed=missed, startup=startup, tells_misses=True)
+        return HookAnswer(text=text, missed=missed, startup=startup, tells_misses=True)
 
-    async def _startup_recall(self, event: HookEvent, runtime: Runtime, found: list[StartupRecall]) -> None:
+    async def _startup_recall(self, event: HookEvent, runtime: Runtime, found: list[StartupRecall], by: float) -> None:
         """Add what memory has on runtime, folder and repository; a memory is named once."""
         asked = Asked(project_key(event.repository) if event.repository else None, (), self.language)
         named: set[str] = set()
         for text in startup_queries(event):
-            recalled = await self._recall(event, RecallQuery(text, asked.project))
+            recalled = await self._recall(event, RecallQuery(text, asked.project), by)
             candidates = tuple(
                 replace(one, withheld="repeat") if not one.withheld and one.uri in named else one
                 for one in recalled.result.candidates
@@ -233,19 +200,19 @@ class Dispatcher:
             if shown:
                 self._note_shown(event, recalled, shown)
 
-    async def _subagent_start(self, event: HookEvent) -> Answer:
+    async def _subagent_start(self, event: HookEvent) -> HookAnswer:
         if not self.machine["hooks.subagent_boot"]:
-            return Answer(reason="switched_off")
+            return HookAnswer(reason="switched_off")
         runtime = runtime_of(event.client_type)
         data = await self.backend.boot(event.client_type)
         text = render_subagent_boot(
             data, client_type=event.client_type, language=self.language, budget=runtime.recall_budget
         )
-        return Answer(text=text)
+        return HookAnswer(text=text)
 
     # --- prompt ---
 
-    async def _prompt(self, event: HookEvent, due: float) -> Answer:
+    async def _prompt(self, event: HookEvent, due: float) -> HookAnswer:
         loop = asyncio.get_running_loop()
         began = loop.time()
         session = self._session(event)
@@ -257,17 +224,17 @@ class Dispatcher:
         by = min(began + settings["recall.safety.timeout_ms"] / 1000, due - _NOTE_MARGIN)
         try:
             async with asyncio.timeout_at(by):
-                recalled = await self._recall(event, asked.query(event.prompt, settings))
+                recalled = await self._recall(event, asked.query(event.prompt, settings), by)
             if recalled.result.timed_out_ms is not None:
                 raise TimeoutError  # noqa: TRY301  (a server's own limit was shorter: the user is told the same)
         except TimeoutError:
             waited = round((loop.time() - began) * 1000)
             note = blocks.render_recall((), session_id=None, query_id=None, timed_out_ms=waited, language=self.language)
-            return Answer(text=note, reason="slow_recall", missed="slow_recall", epoch=epoch)
+            return HookAnswer(text=note, reason="slow_recall", missed="slow_recall", epoch=epoch)
         block = prompt_block(recalled, asked, settings, runtime_of(event.client_type), _named(event))
         if block.shown:
             self._note_shown(event, recalled, block.shown)
-        return Answer(
+        return HookAnswer(
             text=block.text or (SELF_TEST_TEXT if event.session_id == SELF_TEST else ""),
             reason="" if block.shown else "no_match",
             recalled=recalled,
@@ -285,35 +252,32 @@ class Dispatcher:
             language=self.language,
         )
 
-    async def _recall(self, event: HookEvent, query: RecallQuery) -> Recalled:
-        return await self.backend.recall(query, Origin(f"hook:{event.kind}", event.client_type, event.session_id))
+    async def _recall(self, event: HookEvent, query: RecallQuery, by: float) -> Recalled:
+        origin = Origin(f"hook:{event.kind}", event.client_type, event.session_id)
+        return await self.backend.recall(query, origin, seconds=by - asyncio.get_running_loop().time())
 
     # --- ids ---
 
-    def _tool_before(self, event: HookEvent) -> Answer:
+    def _tool_before(self, event: HookEvent) -> HookAnswer:
         """Fill in the ids of a recalled address that the model left out."""
         adapter = adapter_for(event.client_type)
         session = self._session(event)
         if adapter is None or session is None:
-            return Answer(reason="not_ours")
+            return HookAnswer(reason="not_ours")
         if event.tool_input.get("session_id") and event.tool_input.get("query_id"):
-            return Answer(reason="ids_passed")
+            return HookAnswer(reason="ids_passed")
         filled = fill_ids(event.tool_input, session.ids_for)
         if filled is None:
-            return Answer(reason="not_recalled")
-        return Answer(reason="ids_filled", raw=adapter.render_tool_input(event, filled[0]))
+            return HookAnswer(reason="not_recalled")
+        return HookAnswer(reason="ids_filled", raw=adapter.render_tool_input(event, filled[0]))
 
     # --- ledger and record ---
 
     async def _placed(self, event: HookEvent) -> HookEvent:
-        """The event with the names of its folder and repository. The disk is asked aside: a dead one must hold up nobody."""
+        """The event with the names of its folder and repository."""
         if event.kind not in ("session.start", "prompt.submit") or event.folder or event.repository or not event.cwd:
             return event
-        looking = asyncio.get_running_loop().run_in_executor(self._lookers, repository_of, event.cwd)
-        try:
-            folder, repository = await asyncio.wait_for(looking, _PLACE_SECONDS)
-        except TimeoutError:
-            folder, repository = PurePath(event.cwd).name or None, None
+        folder, repository = await self._whereabouts.of(event.cwd)
         return replace(event, folder=folder, repository=repository)
 
     def _session(self, event: HookEvent) -> Session | None:
@@ -333,41 +297,10 @@ class Dispatcher:
     def _keep(self, session: Session) -> None:
         self.ledger.keep(session, to_iso(self.recorder.clock()))
 
-    def _record(self, event: HookEvent, answer: Answer, output: bytes, ms: float) -> None:
+    def _record(self, event: HookEvent, answer: HookAnswer, output: bytes, ms: float) -> None:
         at = to_iso(self.recorder.clock())
         backend, release = self.backend.name, self.release
-
-        def runs() -> list[Run]:
-            recalled = answer.recalled
-            run = Run(
-                at=at,
-                client_type=event.client_type,
-                event=event.kind,
-                session_id=event.session_id,
-                epoch=answer.epoch,
-                query_id=recalled.query_id if recalled else None,
-                reason=answer.reason,
-                ms=round(ms, 3),
-                input=input_record(event),
-                recall=recall_record(backend, release, recalled, answer.asked, answer.candidates) if recalled else None,
-                output=output,
-            )
-            startup = [
-                replace(
-                    run,
-                    event=STARTUP_RECALL,
-                    query_id=each.recalled.query_id,
-                    reason="" if each.block else "no_match",
-                    ms=0.0,
-                    input={"prompt": each.text},
-                    recall=recall_record(backend, release, each.recalled, each.asked, each.candidates),
-                    output=b"",
-                )
-                for each in answer.startup
-            ]
-            return [run, *startup]
-
-        self.recorder.add(runs)
+        self.recorder.add(lambda: runs_of(event, answer, output, at=at, ms=ms, backend=backend, release=release))
 
 
 def startup_queries(event: HookEvent) -> list[str]:

@@ -3,19 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from lorehooks.clients.adapters import HookEvent
 from lorehooks.clients.backend import Recalled
 from lorehooks.core.model import Candidate
-from lorehooks.core.runs import candidate_record
+from lorehooks.core.runs import Run, candidate_record
+from lorehooks.hooks.hookanswer import HookAnswer
 from lorehooks.hooks.promptblock import Asked
 
 STARTUP_RECALL = "startup.recall"
 """The event of a recall that a session start makes: a run of its own, since its ids stand in the block like a prompt's."""
 _MOST_INPUT = 2_000
 """Characters of a tool argument that are kept. Prompts are cut before recall (`core.secrets.masked_prompt`)."""
+
+
+def runs_of(
+    event: HookEvent, answer: HookAnswer, output: bytes, *, at: str, ms: float, backend: str, release: str
+) -> list[Run]:
+    """The records of one event: its own, then one for each recall that a session start made. `at` is when it was answered."""
+    recalled = answer.recalled
+    run = Run(
+        at=at,
+        client_type=event.client_type,
+        event=event.kind,
+        session_id=event.session_id,
+        epoch=answer.epoch,
+        query_id=recalled.query_id if recalled else None,
+        reason=answer.reason,
+        ms=round(ms, 3),
+        input=input_record(event),
+        recall=recall_record(backend, release, recalled, answer.asked, answer.candidates) if recalled else None,
+        output=output,
+    )
+    startup = [
+        replace(
+            run,
+            event=STARTUP_RECALL,
+            query_id=each.recalled.query_id,
+            reason="" if each.block else "no_match",
+            ms=0.0,
+            input={"prompt": each.text},
+            recall=recall_record(backend, release, each.recalled, each.asked, each.candidates),
+            output=b"",
+        )
+        for each in answer.startup
+    ]
+    return [run, *startup]
 
 
 def input_record(event: HookEvent) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from lorehooks.core.runs import Recorder
 from lorehooks.core.settings import Settings
 from lorehooks.core.store import Store
 from lorehooks.core.writes import set_settings
-from lorehooks.hooks import dispatch
+from lorehooks.hooks import whereabouts
 from lorehooks.hooks.dispatch import SELF_TEST_TEXT, Dispatcher
 from lorehooks.hooks.misses import Misses
 from lorehooks.hooks.replay import sent_text
@@ -453,11 +453,11 @@ def test_a_folder_on_a_dead_drive_holds_up_nobody(hooks, monkeypatch):
         drive.wait()
         return None, None
 
-    monkeypatch.setattr(dispatch, "repository_of", repository_of)
+    monkeypatch.setattr(whereabouts, "repository_of", repository_of)
     try:
         assert RULE in hooks.start(cwd="/net/dead/checkout-api")
         assert parse_recall(hooks.prompt(cwd="/net/dead/checkout-api")) is not None
-        assert looked == ["/net/dead/checkout-api"] * 2
+        assert looked == ["/net/dead/checkout-api"], "one thread waits for it, and nobody a second time"
         assert [row["project"] for row in hooks.rows("sessions")] == ["checkout-api"]
     finally:
         drive.set()
@@ -470,7 +470,10 @@ def test_missed_memory_is_told_to_the_next_session_once(hooks):
     hooks.dispatcher.backend = hooks.memory
     assert "Memory note" not in hooks.start(client="codex")
     assert "2 times" in hooks.start(session=REHEARSAL), "a rehearsal shows what a session would be told"
-    assert "2 times since the last session this runtime got no memory (another program has locked the memory)" in hooks.start()
+    assert (
+        "2 times since the last session this runtime got no memory (another program has locked the memory)"
+        in hooks.start()
+    )
     assert "Memory note" not in hooks.start("clear")
     hooks.restart()
     assert "Memory note" not in hooks.start("clear"), "a service that comes and goes does not repeat itself"
