@@ -37,8 +37,11 @@ class Backend(ToolBackend, Protocol):
     def name(self) -> str:
         """`embedded`, or the address of the server."""
 
-    async def recall(self, query: RecallQuery, origin: Origin) -> Recalled:
-        """Candidates for a prompt; what was shown is remembered under the query id for `mark_used`."""
+    async def recall(self, query: RecallQuery, origin: Origin, *, seconds: float | None = None) -> Recalled:
+        """Candidates for a prompt; what was shown is remembered under the query id for `mark_used`.
+
+        `seconds` is what the caller has left, for a memory that can do with less when there is little.
+        """
 
     async def settings(self) -> Mapping[str, Any]:
         """The memory's settings in force."""

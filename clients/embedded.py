@@ -8,14 +8,17 @@ Lore API and a person's console ask for beyond hooks and tools is in `clients.co
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import time
 import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lorehooks.clients.backend import Recalled
 from lorehooks.clients.live_index import LiveIndex
+from lorehooks.clients.models import Models
 from lorehooks.core import guidance as guidance_texts
 from lorehooks.core import uri as uris
 from lorehooks.core import writes
@@ -33,18 +36,26 @@ from lorehooks.core.model import (
     NodePatch,
     Origin,
     RecallQuery,
+    ViewType,
     WriteResult,
     boot_uris_for,
 )
 from lorehooks.core.proposals import accept, reject
-from lorehooks.core.recall import recall
+from lorehooks.core.recall import recall, retrieval_text
+from lorehooks.core.recorded_model import vectors_meta
+from lorehooks.core.refine import keep_views
 from lorehooks.core.runs import Opened, Recorder, Shown
-from lorehooks.core.search import near_duplicate, search, snippet
+from lorehooks.core.search import near_duplicate, search, search_text, snippet
 from lorehooks.core.store import Store
 from lorehooks.core.tool_backend import ChildLine, DomainLine, NodeView, SearchHit, SearchMode, UseKind
 
+if TYPE_CHECKING:
+    from lorehooks.clients.model_endpoint import CredentialOf
+
 _SNIPPET = 100
 _RECALLS_KEPT = 10_000
+_PROMPT_SHARE, _PROMPT_SECONDS = 0.6, 1.0
+"""Part of a prompt's time, and most of it, that may go by until its vector is there."""
 
 
 class EmbeddedBackend:
@@ -59,12 +70,17 @@ class EmbeddedBackend:
         *,
         language: str = "en",
         on_change: Callable[[], None] = lambda: None,
+        credential_of: CredentialOf | None = None,
     ) -> None:
-        """Take an open store and the records beside it. `on_change` is called on the loop after each write."""
+        """Take an open store and the records beside it. `on_change` is called on the loop after each write.
+
+        `credential_of` gives what is kept for the origin of an endpoint of models; without it, endpoints get no key.
+        """
         self.store = store
         self.recorder = recorder
         self.language = language
         self.live = LiveIndex(store)
+        self.models = Models(self.live, self._keep_views, credential_of)
         self.last_seq = store.last_event()
         self.write_error = ""
         """Why the latest write failed; empty when the disk took it."""
@@ -85,8 +101,14 @@ class EmbeddedBackend:
         return self.live.ready
 
     async def load(self) -> None:
-        """Fill the index from the store, then give it vectors. Answers become complete as this goes on."""
+        """Fill the index from the store, then give it vectors. Answers become complete as this goes on.
+
+        What takes endpoints of models goes on in the background afterwards.
+        """
         await self.live.load()
+        await self.models.source.start()
+        self.live.complete.set()
+        self._in_background(self.models.run())
 
     # --- reading ---
 
@@ -101,6 +123,7 @@ class EmbeddedBackend:
             "write_error": self.write_error,
             "index_ready": self.live.complete.is_set(),
             "vectors": self.live.embedder.profile if self.live.embedder else None,
+            **self.models.state(),
         }
 
     async def settings(self) -> Mapping[str, Any]:
@@ -155,6 +178,7 @@ class EmbeddedBackend:
         """What `search` finds, with every signal and the whole memory."""
         await self.ready.wait()
         settings = self.store.settings
+        await self.models.source.prepare(search_text(query), _PROMPT_SECONDS)
         found = search(
             self.index, query, mode=mode, domain=domain, limit=limit, settings=settings, now=self.store.clock()
         )
@@ -164,11 +188,21 @@ class EmbeddedBackend:
     async def domains(self) -> Sequence[DomainLine]:
         return [DomainLine(name, count) for name, count in self.store.domains()]
 
-    async def recall(self, query: RecallQuery, origin: Origin) -> Recalled:
+    async def recall(self, query: RecallQuery, origin: Origin, *, seconds: float | None = None) -> Recalled:
+        """Candidates for a prompt. `seconds` is what the caller has left: a part of it may go by for the prompt's vector."""
+        due = time.monotonic() + (
+            self.store.settings["recall.safety.timeout_ms"] / 1000 if seconds is None else seconds
+        )
         await self.ready.wait()
         settings = self.store.settings
+        text, _ = retrieval_text(query.text, settings)
+        without = await self.models.source.prepare(
+            text, min(max(0.0, due - time.monotonic()) * _PROMPT_SHARE, _PROMPT_SECONDS)
+        )
         at = to_iso(self.store.clock())
-        result = replace(recall(self.index, query, settings, from_iso(at)), meta=self._vectors())
+        index = self.index
+        result = recall(index, query, settings, from_iso(at))
+        result = replace(result, meta=vectors_meta(index, text, without))
         query_id = str(uuid.uuid4())
         shown = tuple(candidate.uri for candidate in result.shown)
         if origin.session_id not in REHEARSALS:
@@ -176,11 +210,6 @@ class EmbeddedBackend:
             if len(self._recalls) > _RECALLS_KEPT:
                 self._recalls.popitem(last=False)
         return Recalled(query_id, result, settings.changed, self.last_seq, at)
-
-    def _vectors(self) -> dict[str, object]:
-        """Which model's vectors recall had, and how many texts had none yet: replay must know both."""
-        embedder = self.index.vectors.embedder
-        return {"profile": embedder.profile if embedder else None, "pending": self.index.pending()}
 
     # --- writing ---
 
@@ -213,8 +242,7 @@ class EmbeddedBackend:
         """Set or reset several settings of the memory at once; see `core.writes`."""
         await asyncio.to_thread(writes.set_settings, self.store, values, origin)
         self.last_seq = self.store.last_event()
-        if any(key.startswith("embedding.") for key in values):
-            self._in_background(self.live.choose_embedder())
+        self.models.follow(values)
         self._on_change()
 
     async def mark_used(self, *, uri: str, how: UseKind, query_id: str | None, session_id: str | None) -> bool:
@@ -251,12 +279,14 @@ class EmbeddedBackend:
         for task in self._background:
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
+        await self.models.source.close()
         await self.live.flush()
         self.store.close()
 
     def changed(self, changes: Sequence[Change]) -> None:
         """Tell the index, and whoever listens, what a write did. On the event loop."""
         self.live.apply(changes)
+        self.models.note(changes)
         self.last_seq = self.store.last_event()
         self._in_background(self.live.settle())
         self._on_change()
@@ -266,8 +296,27 @@ class EmbeddedBackend:
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
+    async def _keep_views(self, node: Node, texts: Mapping[ViewType, str], model: str) -> bool:
+        """Make a model's views part of the memory and of recall. Raises StorageError."""
+        async with self._writing:
+            kept = await asyncio.to_thread(keep_views, self.store, node, texts, model)
+            if kept:
+                self.live.refresh(node)
+                self.last_seq = self.store.last_event()
+        if kept:
+            self._in_background(self.live.settle())
+        return kept
+
     def _shown(self, query_id: str) -> Shown | None:
         return self._recalls.get(query_id) or self.recorder.shown(query_id)
+
+    async def change_many(self, work: Callable[[], Sequence[Change]], *, purge: bool = False) -> None:
+        """Run work that writes to the store in a thread, then bring the index up to date. Raises what the work raises.
+
+        With `purge`, no vector of what went is computed or written down behind it.
+        """
+        async with self._writing, self.live.forgetting() if purge else contextlib.nullcontext():
+            self.changed(await asyncio.to_thread(work))
 
     async def _write(self, verb: Callable[[], WriteResult]) -> WriteResult:
         async with self._writing:

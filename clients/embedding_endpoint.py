@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from lorehooks.clients.breaker import Breaker
+from lorehooks.clients.endpoint import Endpoint
 from lorehooks.clients.errors import BadAnswerError, ServerError
 from lorehooks.clients.model_endpoint import CredentialOf, ModelCalls, model_endpoint
 from lorehooks.core.calibration import ENOUGH_PAIRS, SAMPLES, Calibration, derive
@@ -62,6 +63,11 @@ class EmbeddingClient:
         self.base_url = calls.endpoint.url
         self._calls = calls
         self._batch = _BATCH
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """The way there, with its key."""
+        return self._calls.endpoint
 
     async def embed(self, texts: Sequence[str], *, seconds: float) -> NDArray[np.float16]:
         """One unit row for each text, in one call. Raises BadAnswerError for anything else, and what `post` raises."""
@@ -122,6 +128,19 @@ class EndpointModel:
         self._asking: dict[str, asyncio.Task[str]] = {}
         self._overdue: set[str] = set()
 
+    @classmethod
+    def of_samples(cls, client: EmbeddingClient, vectors: Mapping[str, Row]) -> EndpointModel:
+        """The model that gave these vectors of `sample_texts()`. Raises BadAnswerError when they are not all there."""
+        rows = [vectors.get(text) for text in sample_texts()]
+        there = [row for row in rows if row is not None]
+        widths = {len(row) for row in there}
+        if len(there) < len(rows) or len(widths) != 1:
+            raise BadAnswerError(
+                f"{client.model} at {client.base_url} has no vectors of one width for short texts",
+                hint=f"lore config test {SECTION}",
+            )
+        return cls(client, widths.pop(), np.stack(there))
+
     def scale(self, questions: NDArray[np.float32], gists: NDArray[np.float32]) -> Calibration:
         """Read off the memories, and off invented ones as long as there are few."""
         if len(questions) < ENOUGH_PAIRS:
@@ -152,9 +171,24 @@ class EndpointModel:
         task = self._asking[text]
         done, _ = await asyncio.wait([task], timeout=seconds)
         if done:
-            return task.result()
+            return "slow" if task.cancelled() else task.result()
         self._overdue.add(text)
         return "slow"
+
+    async def documents(self, texts: Sequence[str]) -> dict[str, Row]:
+        """Vectors of texts; see `EmbeddingClient.documents`. Raises BadAnswerError for those of another width as well."""
+        found = await self.client.documents(texts)
+        for row in found.values():
+            self._check(row)
+        return found
+
+    async def renew(self, client: EmbeddingClient) -> None:
+        """Ask through another client from now on, should its way or its key be another one."""
+        if client.endpoint == self.client.endpoint:
+            await client.close()
+            return
+        await self.close()
+        self.client = client
 
     async def close(self) -> None:
         """Give up what is being asked, and end the connections."""
@@ -168,7 +202,7 @@ class EndpointModel:
         try:
             async with self.breaker.attempt():
                 rows = await self.client.embed([text], seconds=_PROMPT_SECONDS)
-                self.check(rows)
+                self._check(rows[0])
         except LoreError as error:
             return error.code
         finally:
@@ -179,12 +213,11 @@ class EndpointModel:
             self._known.popitem(last=False)
         return ""
 
-    def check(self, rows: NDArray[np.float16]) -> None:
+    def _check(self, row: Row) -> None:
         """Raise BadAnswerError when the endpoint has changed its model under the same name."""
-        if rows.shape[1] != self.dim:
+        if len(row) != self.dim:
             raise BadAnswerError(
-                f"{self.client.model} at {self.client.base_url} gives vectors of {rows.shape[1]} numbers now, not {self.dim}",
-                hint="lore service restart",
+                f"{self.client.model} at {self.client.base_url} gives vectors of {len(row)} numbers now, not {self.dim}"
             )
 
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 
-from lorehooks.core.embeddings import Embedder, VectorCache
+from lorehooks.core.embeddings import Embedder, Model, vector_key
 from lorehooks.core.index import RecallIndex
 from lorehooks.core.model import Change, Node, View
 from lorehooks.core.store import Store
@@ -19,6 +20,7 @@ from lorehooks.core.views import rule_views, signature
 
 _SLICE_SECONDS = 0.003
 _FLUSH_SECONDS = 1.0
+_LOOK_UP_AT_ONCE = 256
 _EMBED_AT_ONCE = 16
 """Texts embedded between two looks at the clock."""
 
@@ -39,41 +41,51 @@ class LiveIndex:
         self.ready = asyncio.Event()
         self.complete = asyncio.Event()
         self.cache = _WriteBehind(SqliteVectorCache(store.database))
-        self._embedder: Embedder | None = None
+        self.wanting = asyncio.Event()
+        """Set when texts wait for the vectors of a model that is elsewhere."""
+        self.purges = 0
+        """How often something was forgotten: vectors that were asked for before must not be kept."""
+        self._embedder: Model | None = None
+        self._calibrated_for = 0
         self._building = asyncio.Lock()
+        self._saving = asyncio.Lock()
         self._settling = False
         self._missed: list[Change] | None = None
         """Changes since a new index began to be built, which it gets before it takes over."""
 
     @property
-    def embedder(self) -> Embedder | None:
+    def embedder(self) -> Model | None:
         """The model in use; None before it is loaded, where there is none, and when it is switched off."""
-        return self._embedder
+        return self.index.vectors.embedder
 
     async def load(self) -> None:
-        """Fill the index from the store, then give it the model. Answers become complete as this goes on."""
+        """Fill the index from the store. Words find memories from then on; `use` brings the vectors."""
         await self.rebuild()
         self.ready.set()
-        await self.choose_embedder()
-        self.complete.set()
 
-    async def choose_embedder(self) -> None:
-        """Follow the setting of where vectors come from. A change of model builds a new index beside the old one."""
-        wanted: Embedder | None = None
-        if self.store.settings["embedding.provider"] == "builtin":
-            from lorehooks.core.embeddings import load_builtin  # takes a while, and memory
-
-            wanted = self._embedder or await asyncio.to_thread(load_builtin)
-        if wanted is self._embedder:
+    async def use(self, model: Model | None) -> None:
+        """Recall with this model's vectors. In place of another one, or of none, a new index is built beside the old one."""
+        self._embedder = model
+        if model is self.embedder:
             return
-        first = self._embedder is None
-        self._embedder = wanted
-        if first and wanted is not None:
-            self.index.attach_embedder(wanted, self.cache, fill=False)
+        if self.embedder is None and model is not None:
+            self.index.attach_embedder(model, self.cache, fill=False)
             await self._embed(self.index)
             await self.flush()
         else:
             await self.rebuild()
+
+    async def missing(self, profile: str) -> tuple[list[str], int]:
+        """Texts of memories that have no vector of a model in the cache, and how many texts there are."""
+
+        def read() -> tuple[list[str], int]:
+            nodes, refined = self._read()
+            views = (view for node in nodes for view in views_in_force(node, refined.get(node.uuid, [])))
+            texts = {vector_key(view.text): view.text for view in views if view.text.strip()}
+            known = self.cache.known(profile)
+            return [text for key, text in texts.items() if key not in known], len(texts)
+
+        return await asyncio.to_thread(read)
 
     async def rebuild(self, progress: Progress = _no_progress) -> int:
         """Build the index again from the store and switch to it when it is complete. Answers how many memories it has."""
@@ -119,7 +131,18 @@ class LiveIndex:
 
     async def flush(self) -> None:
         """Write down vectors that were computed since the last time."""
-        await asyncio.to_thread(self.cache.flush)
+        async with self._saving:
+            await asyncio.to_thread(self.cache.flush)
+
+    @asynccontextmanager
+    async def forgetting(self) -> AsyncIterator[None]:
+        """Hold still while memories are purged: no vector of theirs is computed or written down behind it."""
+        async with self._building, self._saving:
+            self.purges += 1
+            try:
+                yield
+            finally:
+                self.cache.drop()
 
     async def settle(self) -> None:
         """Give what was written its vectors, in slices, and write these down a moment later, once for several writes."""
@@ -144,15 +167,31 @@ class LiveIndex:
             index.remove(change.before.uuid)
 
     async def _embed(self, index: RecallIndex) -> None:
+        """Give texts their vectors; those of a model elsewhere as far as the cache has them."""
         clock = _Slices()
-        while index.pending() and index.embed_some(_EMBED_AT_ONCE):
+        if isinstance(index.vectors.embedder, Embedder):
+            while index.pending() and index.embed_some(_EMBED_AT_ONCE):
+                await clock.pause()
+            return
+        for _ in range(0, index.pending(), _LOOK_UP_AT_ONCE):
+            if not index.vectors.look_up_some(_LOOK_UP_AT_ONCE):
+                return
             await clock.pause()
+        self.calibrate(index)
+        if index.pending():
+            self.wanting.set()
+
+    def calibrate(self, index: RecallIndex) -> None:
+        """Find the scale of the model among the memories, again when there are twice as many."""
+        if index is not self.index or len(index) >= 2 * self._calibrated_for:
+            index.calibrate()
+            self._calibrated_for = len(index)
 
 
 class _WriteBehind:
     """A vector cache whose writes wait for `flush`, so that a locked database never holds up the event loop."""
 
-    def __init__(self, cache: VectorCache) -> None:
+    def __init__(self, cache: SqliteVectorCache) -> None:
         self._cache = cache
         self._unsaved: dict[str, dict[bytes, bytes]] = {}
 
@@ -161,8 +200,18 @@ class _WriteBehind:
         found = {key: unsaved[key] for key in keys if key in unsaved}
         return found | self._cache.get_many(profile, [key for key in keys if key not in found])
 
+    def known(self, profile: str) -> set[bytes]:
+        return self._cache.known(profile).union(list(self._unsaved.get(profile, {})))  # asked for in another thread
+
+    def profiles(self) -> list[str]:
+        return list(dict.fromkeys([*self._unsaved, *self._cache.profiles()]))
+
     def put_many(self, profile: str, rows: Mapping[bytes, bytes]) -> None:
         self._unsaved.setdefault(profile, {}).update(rows)
+
+    def drop(self) -> None:
+        """Forget what was put since the last time; it is computed again when it is needed."""
+        self._unsaved.clear()
 
     def flush(self) -> None:
         """Write what was put since the last time. May run in another thread."""

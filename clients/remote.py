@@ -157,8 +157,9 @@ class RemoteBackend:
     async def domains(self) -> Sequence[DomainLine]:
         return await self.link.ask(lambda client: client.domains())
 
-    async def recall(self, query: RecallQuery, origin: Origin) -> Recalled:
+    async def recall(self, query: RecallQuery, origin: Origin, *, seconds: float | None = None) -> Recalled:
         """Candidates for a prompt. At a session start, what the same question brought last stands in for a dead server."""
+        del seconds  # the caller's own limit ends the call
         at = to_iso(self.clock())
         is_start = origin.source == SESSION_START
         try:

@@ -11,6 +11,15 @@ from lorehooks.core.database import Database
 from lorehooks.core.errors import StorageError
 
 _IN_LIST = 500
+_PROFILES = """
+WITH RECURSIVE each(profile) AS (
+    SELECT min(profile) FROM vectors
+    UNION ALL
+    SELECT (SELECT min(profile) FROM vectors WHERE profile > each.profile) FROM each WHERE each.profile IS NOT NULL
+)
+SELECT profile FROM each WHERE profile IS NOT NULL
+"""
+"""Steps from one to the next, where DISTINCT would read every vector."""
 
 
 class SqliteVectorCache:
@@ -34,6 +43,20 @@ class SqliteVectorCache:
         except StorageError:
             return found
         return found
+
+    def known(self, profile: str) -> set[bytes]:
+        """The keys of all vectors of a model."""
+        try:
+            return {row["key"] for row in self._database.query("SELECT key FROM vectors WHERE profile = ?", (profile,))}
+        except StorageError:
+            return set()
+
+    def profiles(self) -> list[str]:
+        """The models whose vectors are kept."""
+        try:
+            return [row["profile"] for row in self._database.query(_PROFILES)]
+        except StorageError:
+            return []
 
     def put_many(self, profile: str, rows: Mapping[bytes, bytes]) -> None:
         """Keep these vectors."""

@@ -17,12 +17,13 @@ from lorehooks.clients.backend import Recalled
 from lorehooks.clients.live_index import views_in_force
 from lorehooks.clients.runtimes import runtime_of
 from lorehooks.core.clock import from_iso
-from lorehooks.core.embeddings import load_builtin
+from lorehooks.core.embeddings import Model, load_builtin
 from lorehooks.core.errors import InvalidError
 from lorehooks.core.index import RecallIndex
 from lorehooks.core.model import Candidate
 from lorehooks.core.past import Past, last_event, memory_at
 from lorehooks.core.recall import recall
+from lorehooks.core.recorded_model import RecordedModel
 from lorehooks.core.settings import Settings, Value, find
 from lorehooks.hooks.promptblock import Asked, prompt_block
 from lorehooks.hooks.records import RunRecord
@@ -70,8 +71,7 @@ def rerun(
     past = memory_at(log, seq, progress("Replaying the log", seq))
     base: Mapping[str, Value] = Settings(then["settings"]).changed if as_of_then else past.settings.changed
     settings = Settings({**base, **{key: find(key).check(value) for key, value in changes.items()}})
-    wants_vectors = then["meta"].get("profile") is not None if as_of_then else True
-    index, profile = _index(past, log, settings, progress, vectors=wants_vectors)
+    index, profile = _index(past, log, _model(then["meta"], settings, as_of_then=as_of_then), progress)
     asked = Asked(**{**then["asked"], "shown_before": tuple(then["asked"]["shown_before"])})
     moment = from_iso(then["at"]) if as_of_then else now
     result = recall(index, asked.query(record.prompt, settings), settings, moment)
@@ -79,17 +79,30 @@ def rerun(
     recalled = Recalled(record.query_id or "", result, settings.changed, seq, then["at"])
     block = prompt_block(recalled, asked, settings, runtime, record.host_session)
     return Rerun(
-        _rendered(record, block.text), block.text, block.candidates, _caveats(record, profile) if as_of_then else ()
+        _rendered(record, block.text),
+        block.text,
+        block.candidates,
+        _caveats(record, profile, index.pending() if profile else 0) if as_of_then else (),
     )
+
+
+def _model(meta: Mapping[str, Any], settings: Settings, *, as_of_then: bool) -> Model | None:
+    """The model to recall with: the built-in one, or what the record holds of one behind an endpoint, which is not asked."""
+    if as_of_then and meta.get("profile") is None:
+        return None
+    if "calibration" in meta and (as_of_then or settings["embedding.provider"] == "openai_compatible"):
+        try:
+            return RecordedModel(meta)
+        except (KeyError, TypeError, ValueError):
+            return None
+    return load_builtin() if settings["embedding.provider"] == "builtin" else None
 
 
 def _index(
     past: Past,
     log: sqlite3.Connection,
-    settings: Settings,
+    model: Model | None,
     progress: Callable[[str, int], Callable[[], None]],
-    *,
-    vectors: bool,
 ) -> tuple[RecallIndex, str | None]:
     """The index of that memory, and the profile of the model whose vectors it has."""
     index = RecallIndex()
@@ -97,15 +110,14 @@ def _index(
     for node in past.nodes:
         index.put(node, views_in_force(node, past.refined.get(node.uuid, [])))
         step()
-    embedder = load_builtin() if vectors and settings["embedding.provider"] == "builtin" else None
-    if embedder is None:
+    if model is None:
         return index, None
-    index.attach_embedder(embedder, _KnownVectors(log))
+    index.attach_embedder(model, _KnownVectors(log))
     step = progress("Embedding", index.pending())
-    while index.pending():
-        for _ in range(index.embed_some(_SLICE)):
+    while done := index.embed_some(_SLICE):
+        for _ in range(done):
             step()
-    return index, embedder.profile
+    return index, model.profile
 
 
 def _rendered(record: RunRecord, text: str) -> bytes:
@@ -115,7 +127,7 @@ def _rendered(record: RunRecord, text: str) -> bytes:
     return any_adapter(record.client_type).render(event, text)
 
 
-def _caveats(record: RunRecord, profile: str | None) -> tuple[str, ...]:
+def _caveats(record: RunRecord, profile: str | None, pending: int) -> tuple[str, ...]:
     then: dict[str, Any] = record.recall or {}
     release, now = then.get("release", ""), installed_version()
     found = []
@@ -125,6 +137,8 @@ def _caveats(record: RunRecord, profile: str | None) -> tuple[str, ...]:
         found.append(f"vectors of {then['meta'].get('profile') or 'no model'} then, of {profile or 'no model'} now")
     if then["meta"].get("pending"):
         found.append(f"{then['meta']['pending']} texts had no vector yet")
+    elif pending:
+        found.append(f"{pending} texts have no vector of that model here any more")
     return tuple(found)
 
 

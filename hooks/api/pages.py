@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from lorehooks.clients.console import Child, Page
 from lorehooks.core import uri as uris
-from lorehooks.core.embeddings import Embedder
+from lorehooks.core.embeddings import Model
 from lorehooks.core.footprints import Updater
 from lorehooks.core.model import Node, View, ViewType
 from lorehooks.hooks.api.operation import Answer
@@ -94,7 +94,7 @@ class PageAnswer(Answer):
     breadcrumbs: list[Crumb]
 
 
-def page_answer(page: Page, settings: Mapping[str, Any], embedder: Embedder | None, *, nav_only: bool) -> PageAnswer:
+def page_answer(page: Page, settings: Mapping[str, Any], embedder: Model | None, *, nav_only: bool) -> PageAnswer:
     """A page in the contract's form; `nav_only` leaves keywords and views out."""
     return PageAnswer(
         node=_root(page.uri) if page.node is None else _node(page, page.node, settings, embedder, nav_only=nav_only),
@@ -125,9 +125,7 @@ def _root(uri: uris.Uri) -> NodeAnswer:
     )
 
 
-def _node(
-    page: Page, node: Node, settings: Mapping[str, Any], embedder: Embedder | None, *, nav_only: bool
-) -> NodeAnswer:
+def _node(page: Page, node: Node, settings: Mapping[str, Any], embedder: Model | None, *, nav_only: bool) -> NodeAnswer:
     return NodeAnswer(
         path=node.path,
         domain=node.domain,
@@ -149,7 +147,7 @@ def _node(
     )
 
 
-def _view(node: Node, view: View, settings: Mapping[str, Any], embedder: Embedder | None) -> ViewAnswer:
+def _view(node: Node, view: View, settings: Mapping[str, Any], embedder: Model | None) -> ViewAnswer:
     return ViewAnswer(
         id=f"{node.uuid}:{view.type}",
         uri=node.uri,
