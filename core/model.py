@@ -11,6 +11,13 @@ CLIENT_TYPES = ("claudecode", "codex", "opencode", "pi", "openclaw", "hermes", "
 GENERIC_CLIENTS = ("mcp", "admin")
 """Callers without hooks: any MCP client, and a person's console."""
 
+
+def known_client(text: str | None) -> str | None:
+    """A client type as it is stored, or None for one that is not known, which counts as nobody (`lore-contract.md` 1.1)."""
+    name = (text or "").strip().lower()
+    return name if name in CLIENT_TYPES or name in GENERIC_CLIENTS else None
+
+
 GLOBAL_BOOT_URIS = ("core://agent", "core://soul", "preferences://user")
 BOOT_URIS = (*GLOBAL_BOOT_URIS, *(f"core://agent/{client}" for client in CLIENT_TYPES))
 """The fixed boot nodes: they exist from the start, may be edited, and never be deleted or moved."""

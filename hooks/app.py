@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 import sys
 import time
@@ -23,24 +24,28 @@ from lorehooks.clients.embedded import EmbeddedBackend
 from lorehooks.clients.errors import UnsupportedError
 from lorehooks.clients.open import open_backend
 from lorehooks.clients.target import resolve
+from lorehooks.core.errors import LoreError
 from lorehooks.core.guidance import resolve_language
 from lorehooks.core.home import Home
 from lorehooks.core.ledger import Ledger
-from lorehooks.core.model import Origin
+from lorehooks.core.model import known_client
 from lorehooks.core.runs import Recorder
-from lorehooks.core.tools import ToolContext, call_tool, tool_definitions
+from lorehooks.core.tools import call_tool, tool_definitions
 from lorehooks.hooks.dispatch import Dispatcher
 from lorehooks.hooks.forward import Forwarding
 from lorehooks.hooks.guard import LOCAL, Guard, Reach
 from lorehooks.hooks.mcp_server import create_mcp_app
 from lorehooks.hooks.misses import Misses
 from lorehooks.hooks.ready import ReadyFiles
+from lorehooks.hooks.toolcall import tool_context
 
 if TYPE_CHECKING:
     from lorehooks.clients.remote import RemoteBackend
 
 _HOUSEKEEPING_SECONDS = 3600
+_AGAIN_SECONDS = 10
 _DEFAULT_REMAINING_MS = 2000.0
+logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -124,7 +129,7 @@ def create_app(home: Home, reach: Reach = LOCAL) -> Starlette:
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         parts = app.state.parts = Parts(home, load_or_defaults(home))
         app.state.activity = parts.activity
-        background = [asyncio.create_task(parts.memory.load()), asyncio.create_task(_housekeeping(parts))]
+        background = [asyncio.create_task(_load(parts)), asyncio.create_task(_housekeeping(parts))]
         parts.ready.schedule()
         try:
             yield
@@ -153,10 +158,22 @@ def create_app(home: Home, reach: Reach = LOCAL) -> Starlette:
     return app
 
 
+async def _load(parts: Parts) -> None:
+    """The memory's own work beside the service. Without it recall waits for ever, so what ends it is told and tried again."""
+    while True:
+        try:
+            await parts.memory.load()
+        except Exception:
+            logger.exception("the memory's own work failed and begins again in %d s", _AGAIN_SECONDS)
+            await asyncio.sleep(_AGAIN_SECONDS)
+        else:
+            return
+
+
 async def _housekeeping(parts: Parts) -> None:
     while True:
         settings = parts.config.settings
-        with contextlib.suppress(OSError):  # a file that was taken away is noticed where it is written
+        with contextlib.suppress(LoreError):  # a file that is damaged or was taken away is noticed where it is written
             await asyncio.to_thread(parts.recorder.prune, settings["records.days"], settings["records.megabytes"])
         parts.misses.cut()
         await asyncio.sleep(_HOUSEKEEPING_SECONDS)
@@ -222,17 +239,16 @@ async def _tools(_request: Request) -> Response:
 async def _tool(request: Request) -> Response:
     parts: Parts = request.app.state.parts
     parts.activity.touch()
-    client_type = request.path_params["client_type"]
+    client_type = known_client(request.path_params["client_type"])
+    if client_type is None:
+        return JSONResponse({"text": "No such client", "is_error": True}, status_code=404)
     body = decode(await request.body())
     arguments = body.get("arguments") or {} if isinstance(body, dict) else None
     if not isinstance(body, dict) or not isinstance(body.get("name"), str) or not isinstance(arguments, dict):
         return JSONResponse(
             {"text": "A tool call is {name, arguments, session_id?}", "is_error": True}, status_code=400
         )
-    session_id = body.get("session_id") if isinstance(body.get("session_id"), str) else None
-    session = parts.ledger.session(client_type, session_id) if session_id else None
-    context = ToolContext(
-        Origin(f"mcp:{body['name']}", client_type, session_id), session.ids_for if session else None, parts.language
-    )
-    result = await call_tool(parts.memory, body["name"], arguments, context)
+    name, session_id = body["name"], body.get("session_id")
+    context = tool_context(parts.ledger, parts.language, tool=name, client_type=client_type, session_id=session_id)
+    result = await call_tool(parts.memory, name, arguments, context)
     return JSONResponse({"text": result.text, "is_error": result.is_error})

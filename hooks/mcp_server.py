@@ -20,10 +20,11 @@ from starlette.types import Message, Receive, Scope, Send
 from lorehooks.clients.adapters import HookEvent, adapter_for
 from lorehooks.clients.adapters.payload import decode
 from lorehooks.core.ledger import Ledger
-from lorehooks.core.model import CLIENT_TYPES, GENERIC_CLIENTS, Origin
+from lorehooks.core.model import known_client
 from lorehooks.core.tool_backend import RecallIds, ToolBackend
-from lorehooks.core.tools import ToolContext, ToolResult, call_tool, fill_ids, tool_definitions
+from lorehooks.core.tools import ToolResult, call_tool, fill_ids, tool_definitions
 from lorehooks.hooks.serviceinfo import installed_version
+from lorehooks.hooks.toolcall import session_id_of, tool_context
 
 if TYPE_CHECKING:
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -100,14 +101,14 @@ class McpApp:
 
     async def call(self, request: Request, name: str, arguments: Mapping[str, object]) -> ToolResult:
         """Run one tool for the client and session that the request and its arguments name."""
-        parts, client_type = self._parts_of(request), _client_type(request)
-        session_id = _text(arguments.get("session_id"))
-        session = parts.ledger.session(client_type, session_id) if client_type and session_id else None
-        context = ToolContext(
-            Origin(f"mcp:{name}", client_type, session_id),
-            session.ids_for if session else None,
+        parts = self._parts_of(request)
+        context = tool_context(
+            parts.ledger,
             parts.language,
-            lambda uri, ids: (uri, ids) in self._filled,
+            tool=name,
+            client_type=_client_type(request),
+            session_id=arguments.get("session_id"),
+            filled=lambda uri, ids: (uri, ids) in self._filled,
         )
         return await call_tool(parts.backend, name, arguments, context)
 
@@ -130,7 +131,7 @@ class McpApp:
         adapter = adapter_for(client_type) if client_type else None
         if adapter is None or client_type is None or not isinstance(arguments, dict):
             return ""
-        session_id = _text(arguments.get("session_id"))
+        session_id = session_id_of(arguments.get("session_id"))
         tool_input = arguments.get("tool_input")
         if isinstance(tool_input, str):  # a host that fills in a template may write the object as JSON
             tool_input = decode(tool_input.encode("utf-8", "replace"))
@@ -215,13 +216,8 @@ def _refusal(status: int, message: str, headers: Mapping[str, str] | None = None
 
 
 def _client_type(request: Request) -> str | None:
-    """Who calls, by the `client_type` of the address; an unknown one is nobody, as on the public server."""
-    named = request.query_params.get("client_type", "").strip().lower()
-    return named if named in CLIENT_TYPES or named in GENERIC_CLIENTS else None
-
-
-def _text(value: object) -> str | None:
-    return value.strip() or None if isinstance(value, str) else None
+    """Who calls, by the `client_type` of the address."""
+    return known_client(request.query_params.get("client_type"))
 
 
 def _again(body: bytes, receive: Receive) -> Receive:

@@ -109,5 +109,5 @@ class Misses:
         """Keep the newer half of a file that has grown."""
         with contextlib.suppress(OSError):
             if self.path.stat().st_size > _MOST_BYTES:
-                data = self.path.read_bytes()
-                self.path.write_bytes(data[data.index(b"\n", len(data) // 2) + 1 :])
+                data = self.path.read_bytes()[-_MOST_BYTES // 2 :]
+                self.path.write_bytes(data.partition(b"\n")[2])

@@ -14,8 +14,8 @@ from typing import Any, Literal
 from lorehooks.clients.adapters import HookEvent, any_adapter
 from lorehooks.clients.runtimes import RUNTIMES
 from lorehooks.core.blocks import parse_recall
-from lorehooks.core.model import GENERIC_CLIENTS
-from lorehooks.hooks.api.operation import Answer, Body, Call, Operation, normal_client_type, operation
+from lorehooks.core.model import GENERIC_CLIENTS, known_client
+from lorehooks.hooks.api.operation import Answer, Body, Call, Operation, operation
 from lorehooks.hooks.dispatch import ANSWER_MARGIN_MS, startup_queries
 
 operations: list[Operation] = []
@@ -106,7 +106,7 @@ class _Request:
     def __init__(self, body: LifecycleBody) -> None:
         runtime = _object(body.runtime)
         named = _text(runtime.get("runtime_family")) or _text(runtime.get("client_type"))
-        self.family = normal_client_type(named)
+        self.family = known_client(named)
         self.name = self.family or named.lower()
         self.runtime_id = _text(runtime.get("runtime_id")) or self.family or "unknown"
         self.event_name = _text(_object(body.event).get("name"))

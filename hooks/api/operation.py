@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 from pydantic import BaseModel, ConfigDict
 from starlette.requests import Request
 
-from lorehooks.core.model import CLIENT_TYPES, GENERIC_CLIENTS, Origin
+from lorehooks.core.model import Origin, known_client
 
 if TYPE_CHECKING:
     from lorehooks.hooks.app import Parts
@@ -91,19 +91,13 @@ class Call:
     @property
     def client_type(self) -> str | None:
         """Who asks, by the parameter `client_type`; what is not known is nobody (`lore-contract.md` 1.1)."""
-        return normal_client_type(self.request.query_params.get("client_type"))
+        return known_client(self.request.query_params.get("client_type"))
 
     def origin(self, session_id: str | None = None) -> Origin:
         """Who writes, as events keep it: our own client says for whom it asks (`cli`, `mcp:<tool>`), others are named by route."""
         said = self.request.headers.get("x-lore-source", "")
         source = said if _SOURCE.fullmatch(said) else self.operation.source
         return Origin(source, self.client_type, session_id or None)
-
-
-def normal_client_type(text: str | None) -> str | None:
-    """A client type as it is stored, or None for one that is not known."""
-    name = (text or "").strip().lower()
-    return name if name in CLIENT_TYPES or name in GENERIC_CLIENTS else None
 
 
 def operation(into: list[Operation], method: str, path: str, summary: str) -> Callable[[Handler], Handler]:

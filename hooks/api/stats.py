@@ -10,9 +10,10 @@ from typing import Any, Literal
 from lorehooks.clients.console import Console
 from lorehooks.core import stats
 from lorehooks.core.clock import to_iso
+from lorehooks.core.model import known_client
 from lorehooks.core.stats import Asked, PathLine, Threshold
 from lorehooks.hooks.api.fields import Count
-from lorehooks.hooks.api.operation import Answer, Call, Operation, Query, normal_client_type, operation
+from lorehooks.hooks.api.operation import Answer, Call, Operation, Query, operation
 from lorehooks.hooks.api.runtimeview import RuntimeView, runtime_view
 
 operations: list[Operation] = []
@@ -135,7 +136,7 @@ async def recall_stats(call: Call, query: StatsQuery) -> StatsAnswer:
     recorder = call.parts.recorder
     since = to_iso(recorder.clock() - timedelta(days=days))
     wanted = (query.client_type or "").strip().lower()
-    client_type = "" if wanted == _WITHOUT_CLIENT else normal_client_type(wanted)
+    client_type = "" if wanted == _WITHOUT_CLIENT else known_client(wanted)
     if client_type == "admin":  # a console asks for everyone's statistics, not for its own
         client_type = None
 

@@ -6,8 +6,11 @@ import json
 
 import pytest
 
+from lorehooks.clients.live_index import LiveIndex
 from lorehooks.clients.runtimes import RUNTIMES
+from lorehooks.core.errors import StorageError
 from lorehooks.core.tools import tool_definitions
+from lorehooks.hooks import app
 from lorehooks.hooks.replay import sent_text
 
 START = {"session_id": "s-1", "source": "startup"}
@@ -67,6 +70,36 @@ def test_the_state_names_what_a_doctor_asks_for(server):
     assert (state["memory"]["read_only"], state["memory"]["write_error"]) == (False, "")
     assert state["records"] == {"waiting": 0, "dropped": 0, "error": ""}
     assert state["stale_files"] == []
+
+
+@pytest.mark.parametrize("client", ["nobody", "%00", "..", "x" * 5000])
+def test_a_tool_call_of_an_unknown_client_is_refused(server, client):
+    ran = server.post(f"/hooks/v1/{client}/tool", json={"name": "lore_boot"})
+    assert ran.status_code in (404, 405)
+
+
+def test_an_id_longer_than_any_host_gives_names_no_session(server):
+    call = {"name": "lore_get_node", "arguments": {"uri": "core://agent"}, "session_id": "s" * 100_000}
+    assert server.post("/hooks/v1/opencode/tool", json=call).json()["is_error"] is False
+    assert server.app.state.parts.ledger._sessions == {}
+
+
+def test_recall_comes_back_when_reading_the_memory_failed_at_first(lore_server, monkeypatch):
+    """Without another try, each prompt would wait for an index that never comes."""
+    failures = [StorageError("the disk was away"), RuntimeError("a defect")]
+    read = LiveIndex._read
+
+    def fails_at_first(index):
+        if failures:
+            raise failures.pop()
+        return read(index)
+
+    monkeypatch.setattr(LiveIndex, "_read", fails_at_first)
+    monkeypatch.setattr(app, "_AGAIN_SECONDS", 0.01)
+    server = lore_server()
+    found = server.post("/api/browse/search", json={"query": "anything"})
+    assert found.json()["results"] == []
+    assert failures == []
 
 
 def test_use_is_noted_by_hooks_tools_and_open_plugins(server):
