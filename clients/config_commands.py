@@ -13,7 +13,7 @@ from lorehooks.clients import config as machine
 from lorehooks.clients import output
 from lorehooks.clients.command import Group, Invocation, json_option, pass_invocation
 from lorehooks.clients.output import Column
-from lorehooks.core.errors import InvalidError
+from lorehooks.core.errors import InvalidError, NotFoundError
 from lorehooks.core.settings import SETTINGS, find
 
 _TABLE = (Column("setting"), Column("value", elastic=True), Column(""), Column("about", elastic=True))
@@ -38,12 +38,16 @@ def config() -> None:
 
 
 @config.command("list")
+@click.argument("prefix", required=False, default="")
 @click.option("--changed", is_flag=True, help="Only what is not at its default.")
 @json_option
 @pass_invocation
-def list_(invocation: Invocation, *, changed: bool) -> None:
-    """Every setting with its value."""
-    lines = [line for line in _all(invocation) if line.changed or not changed]
+def list_(invocation: Invocation, prefix: str, *, changed: bool) -> None:
+    """Every setting with its value; with PREFIX only those that begin with it."""
+    every = [line for line in _all(invocation) if line.key.startswith(prefix)]
+    if not every:
+        raise NotFoundError(f"No setting begins with {prefix!r}", hint="lore config list")
+    lines = [line for line in every if line.changed or not changed]
     if invocation.as_json:
         output.say_json({"settings": lines})
         return

@@ -265,6 +265,9 @@ def test_settings_of_memory_and_machine_are_set_and_reset(home, done, lore):
     assert "prompt_timeout_ms = 1500" in home.config.read_text()
     done("config", "reset", "recall.display.max_display_items", "hooks.prompt_timeout_ms")
     assert done("config", "list", "--changed")["settings"] == []
+    few = done("config", "list", "recall.display")["settings"]
+    assert {line["key"].rpartition(".")[0] for line in few} == {"recall.display"}
+    assert lore("config", "list", "recoll")[0] == cli.NOT_FOUND
     for arguments, code in (
         (("set", "recall.display.max_display_items", "99"), cli.FAILED),
         (("set", "recall.display.max_display_itms", "5"), cli.NOT_FOUND),
