@@ -1,8 +1,10 @@
-"""`lore service` and `lore serve`."""
+"""`lore service`, `lore serve` and `lore mcp`."""
 
 from __future__ import annotations
 
 import contextlib
+import os
+import sys
 from dataclasses import asdict
 
 import click
@@ -10,7 +12,9 @@ import click
 from lorehooks.clients import output
 from lorehooks.clients.command import Group, Invocation, json_option, pass_invocation
 from lorehooks.core.errors import StorageError
+from lorehooks.core.home import Home
 from lorehooks.hooks import service as local
+from lorehooks.hooks.place import check_place
 from lorehooks.hooks.serviceinfo import ServiceInfo
 
 
@@ -91,6 +95,28 @@ def serve(invocation: Invocation, port: int, host: str, names: tuple[str, ...]) 
     # Before its loop runs, Ctrl-C is an exception, and as much the regular end.
     with contextlib.suppress(KeyboardInterrupt):
         local.serve(invocation.home, port, host, names=names, on_ready=ready)
+
+
+@click.command()
+@json_option
+@pass_invocation
+def mcp(invocation: Invocation) -> None:
+    """Be an MCP server on stdin and stdout.
+
+    For any MCP client that starts its servers; `lore install mcp --print` says what to paste into its settings. The first
+    tool call starts the local service.
+    """
+    home = Home(invocation.home.root.absolute())
+    check_place(home)
+    program, bridge = home.bin / "python", home.bin / "bridge.py"
+    if not (program.exists() and bridge.is_file()):
+        from lorehooks.hooks import layout
+
+        layout.lay(home)
+    if sys.stdin.isatty():
+        output.note("This waits for an MCP client; Ctrl-C ends it. `lore install mcp --print` says how to connect one.")
+    # The bridge takes this process's place, so that the client ends it as it ends its own child.
+    os.execv(program, [str(program), "-I", "-S", str(bridge), "mcp"])  # noqa: S606
 
 
 def _tell(invocation: Invocation, info: ServiceInfo) -> None:

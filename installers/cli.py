@@ -61,6 +61,7 @@ MENU: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "connect": ("lorehooks.clients.commands:connect", "Use the memory of another Lore server."),
         "service": ("lorehooks.hooks.commands:service", "The local service that hooks and tools talk to."),
         "serve": ("lorehooks.hooks.commands:serve", "Be a Lore server for other clients."),
+        "mcp": ("lorehooks.hooks.commands:mcp", "Be an MCP server on stdin and stdout."),
         "verify": ("lorehooks.hooks.maintenance_commands:verify", "Compare the memory with its log."),
         "rebuild": (
             "lorehooks.hooks.maintenance_commands:rebuild",

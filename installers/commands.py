@@ -16,7 +16,7 @@ from lorehooks.clients.command import Invocation, json_option, pass_invocation
 from lorehooks.clients.output import Column
 from lorehooks.clients.runtimes import RUNTIMES
 from lorehooks.core.errors import LoreError
-from lorehooks.installers import operations, receipt
+from lorehooks.installers import mcpsnippets, operations, receipt
 from lorehooks.installers.catalog import INSTALLERS
 from lorehooks.installers.operations import Runtime
 from lorehooks.installers.outcome import Outcome
@@ -47,24 +47,42 @@ def _question_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-runtimes_argument = click.argument("runtimes", metavar="[RUNTIME]...", nargs=-1, type=click.Choice(list(INSTALLERS)))
+MCP = "mcp"
+"""Any MCP client: nothing is installed, but said what to paste."""
+
+
+def _runtimes_argument(*more: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    return click.argument("runtimes", metavar="[RUNTIME]...", nargs=-1, type=click.Choice([*INSTALLERS, *more]))
+
+
+runtimes_argument = _runtimes_argument()
 dry_run_option = click.option("--dry-run", is_flag=True, help="Show the changes and host commands, and do nothing.")
 yes_option = click.option("--yes", "-y", is_flag=True, help="Ask nothing.")
 
 
 @click.command()
-@runtimes_argument
+@_runtimes_argument(MCP)
 @click.option("--all", "everything", is_flag=True, help="Every runtime that is found.")
+@click.option("--print", "printed", is_flag=True, help=f"With {MCP}: what to paste into any MCP client's settings.")
 @dry_run_option
 @yes_option
 @_question_options
 @json_option
 @pass_invocation
 def install(
-    invocation: Invocation, /, runtimes: Sequence[str], everything: bool, dry_run: bool, yes: bool, **said: bool | None
+    invocation: Invocation,
+    /,
+    runtimes: Sequence[str],
+    everything: bool,
+    printed: bool,
+    dry_run: bool,
+    yes: bool,
+    **said: bool | None,
 ) -> int:
     """Give agents their memory: hooks and tools. Without a name, list what is here."""
     context = Context.from_environment()
+    if printed or MCP in runtimes:
+        return _print_mcp(invocation, context, runtimes, printed=printed)
     if not runtimes and not everything:
         return _list(invocation, operations.survey(context))
     if everything:
@@ -125,6 +143,30 @@ def uninstall(
     return code
 
 
+def _print_mcp(invocation: Invocation, context: Context, runtimes: Sequence[str], *, printed: bool) -> int:
+    """Say what to paste into an MCP client. Raises LoreError for anything else asked for along with it."""
+    if tuple(runtimes) != (MCP,):
+        raise click.UsageError(f"--print is for {MCP} alone: lore install {MCP} --print")
+    if not printed:
+        text = "An MCP client keeps its servers in settings of its own, which are yours to edit"
+        raise LoreError(text, hint=f"lore install {MCP} --print", code="by_hand")
+    server = mcpsnippets.server(context)
+    found, typed = mcpsnippets.snippets(server), mcpsnippets.commands(server)
+    if invocation.as_json:
+        each = [{"clients": dict(snippet.clients), "settings": snippet.data} for snippet in found]
+        output.say_json({"server": server.entry, "snippets": each, "commands": dict(typed)})
+        return 0
+    for snippet in found:
+        for client, place in snippet.clients:
+            output.say(f"{client}: {place}", bold=True)
+        output.say(f"{snippet.text}\n")
+    for client, command in typed:
+        output.say(f"{client}, by command:", bold=True)
+        output.say(f"{command}\n")
+    output.note("Merge it with what is there, and start the client anew. It gets the memory tools, and no hooks.")
+    return 0
+
+
 def _install(
     invocation: Invocation,
     context: Context,
@@ -170,6 +212,7 @@ def _list(invocation: Invocation, found: Sequence[Runtime]) -> int:
     )
     if all(each.state == "absent" for each in found):
         output.say("\nNone of them is on this machine: no program on the PATH, and no folder of theirs.")
+    output.note(f"Any other MCP client: lore install {MCP} --print")
     return 0
 
 
