@@ -173,7 +173,10 @@ class ViewModel:
             try:
                 completion = _COMPLETION.validate_python(decode_json(reply, label))
             except ValidationError:
-                raise BadAnswerError(f"{label} answers, but not as a chat endpoint does") from None
+                raise BadAnswerError(
+                    f"{label} answers, but not as a chat endpoint does",
+                    hint=f"look at {SECTION}.base_url, which mostly ends with /v1, and at {SECTION}.model",
+                ) from None
             return read_views(completion.choices[0].message.content or "", self.model).texts(node)
 
     async def close(self) -> None:
