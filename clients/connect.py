@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
+import os
 import shutil
 import tempfile
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,6 +31,7 @@ from lorehooks.core.home import Home
 RELOAD_PATH = "/hooks/v1/reload"
 """Asks the running service to end, so that the next use starts one with the new settings."""
 _SECONDS = 10.0
+_SECONDS_TO_END = 3.0
 _OK = 200
 
 
@@ -95,7 +99,11 @@ async def connect_embedded(home: Home, environment: Mapping[str, str]) -> Connec
 
 
 async def reload_service(home: Home) -> str:
-    """Have a running background service end, so that the next use starts with the new settings. What is left to do."""
+    """Have a running background service end, so that the next use starts with the new settings. What is left to do.
+
+    Waits until it is gone: while it ends it may still answer, by the old settings.
+    """
+    pid = _service_pid(home)
     transport = Transport(Endpoint(LOCAL_URL, socket=home.socket))
     try:
         reply = await transport.call("POST", RELOAD_PATH, seconds=_SECONDS)
@@ -103,7 +111,24 @@ async def reload_service(home: Home) -> str:
         return ""  # none runs, or it ended while it answered
     finally:
         await transport.close()
-    return "" if reply.status < _OK + 100 else "The service runs in the foreground: end it and start `lore serve` again"
+    if reply.status >= _OK + 100:
+        return "The service runs in the foreground: end it and start `lore serve` again"
+    end = time.monotonic() + _SECONDS_TO_END
+    while pid is not None and time.monotonic() < end:
+        try:
+            os.kill(pid, 0)
+        except OSError:
+            break
+        await asyncio.sleep(0.02)
+    return ""
+
+
+def _service_pid(home: Home) -> int | None:
+    try:
+        pid = json.loads(home.service_file.read_bytes())["pid"]
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+    return pid if isinstance(pid, int) and pid > 0 and pid != os.getpid() else None
 
 
 def _keep(home: Home, address: str, kept: Credential, wanted: Credential) -> list[str]:

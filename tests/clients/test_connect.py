@@ -159,7 +159,7 @@ def test_the_service_of_the_same_home_is_refused(run, home: Home, upstream) -> N
 def test_without_arguments_it_says_which_memory_is_used_and_why(
     run, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "Memory: embedded (from nothing else is configured)" in run().output
+    assert "Memory: embedded (nothing else is configured)" in run().output
     (home.root / "config.json").write_text('{"base_url": "http://127.0.0.1:18901"}')
     assert json.loads(run("--json").stdout) == {"address": "http://127.0.0.1:18901", "from": "public", "problem": ""}
     monkeypatch.setenv("LORE_BASE_URL", "http://127.0.0.1:5")
