@@ -11,14 +11,15 @@ import asyncio
 import contextlib
 import time
 import uuid
-from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from lorehooks.clients.backend import Recalled
+from lorehooks.clients.background import Pace
 from lorehooks.clients.live_index import LiveIndex
 from lorehooks.clients.models import Models
+from lorehooks.clients.recent import RecentRecalls, fits
 from lorehooks.core import guidance as guidance_texts
 from lorehooks.core import uri as uris
 from lorehooks.core import writes
@@ -28,7 +29,6 @@ from lorehooks.core.errors import StorageError
 from lorehooks.core.history import rollback
 from lorehooks.core.index import RecallIndex
 from lorehooks.core.model import (
-    REHEARSALS,
     Candidate,
     Change,
     Node,
@@ -44,7 +44,7 @@ from lorehooks.core.proposals import accept, reject
 from lorehooks.core.recall import recall, retrieval_text
 from lorehooks.core.recorded_model import vectors_meta
 from lorehooks.core.refine import keep_views
-from lorehooks.core.runs import Opened, Recorder, Shown
+from lorehooks.core.runs import Opened, Recorder
 from lorehooks.core.search import near_duplicate, search, search_text, snippet
 from lorehooks.core.store import Store
 from lorehooks.core.tool_backend import ChildLine, DomainLine, NodeView, SearchHit, SearchMode, UseKind
@@ -52,8 +52,8 @@ from lorehooks.core.tool_backend import ChildLine, DomainLine, NodeView, SearchH
 if TYPE_CHECKING:
     from lorehooks.clients.model_endpoint import CredentialOf
 
+Result = TypeVar("Result")
 _SNIPPET = 100
-_RECALLS_KEPT = 10_000
 _PROMPT_SHARE, _PROMPT_SECONDS = 0.6, 1.0
 """Part of a prompt's time, and most of it, that may go by until its vector is there."""
 
@@ -71,16 +71,18 @@ class EmbeddedBackend:
         language: str = "en",
         on_change: Callable[[], None] = lambda: None,
         credential_of: CredentialOf | None = None,
+        pace: Pace | None = None,
     ) -> None:
         """Take an open store and the records beside it. `on_change` is called on the loop after each write.
 
         `credential_of` gives what is kept for the origin of an endpoint of models; without it, endpoints get no key.
+        `pace` says how patiently they are tried again.
         """
         self.store = store
         self.recorder = recorder
         self.language = language
         self.live = LiveIndex(store)
-        self.models = Models(self.live, self._keep_views, credential_of)
+        self.models = Models(self.live, self._keep_views, credential_of, pace)
         self.last_seq = store.last_event()
         self.write_error = ""
         """Why the latest write failed; empty when the disk took it."""
@@ -88,7 +90,8 @@ class EmbeddedBackend:
         self._writing = asyncio.Lock()
         """Held until a write has reached the index: `last_seq` never names an event that recall has not seen."""
         self._background: set[asyncio.Task[None]] = set()
-        self._recalls: OrderedDict[str, Shown] = OrderedDict()
+        self._writes: set[asyncio.Task[Any]] = set()
+        self._recalls = RecentRecalls(recorder)
 
     @property
     def index(self) -> RecallIndex:
@@ -203,13 +206,9 @@ class EmbeddedBackend:
         index = self.index
         result = recall(index, query, settings, from_iso(at))
         result = replace(result, meta=vectors_meta(index, text, without))
-        query_id = str(uuid.uuid4())
-        shown = tuple(candidate.uri for candidate in result.shown)
-        if origin.session_id not in REHEARSALS:
-            self._recalls[query_id] = Shown(origin.client_type, origin.session_id, shown)
-            if len(self._recalls) > _RECALLS_KEPT:
-                self._recalls.popitem(last=False)
-        return Recalled(query_id, result, settings.changed, self.last_seq, at)
+        recalled = Recalled(str(uuid.uuid4()), result, settings.changed, self.last_seq, at)
+        self._recalls.remember(recalled, origin)
+        return recalled
 
     # --- writing ---
 
@@ -240,20 +239,23 @@ class EmbeddedBackend:
 
     async def set_settings(self, values: Mapping[str, object | None], origin: Origin) -> None:
         """Set or reset several settings of the memory at once; see `core.writes`."""
-        await asyncio.to_thread(writes.set_settings, self.store, values, origin)
-        self.last_seq = self.store.last_event()
-        self.models.follow(values)
-        self._on_change()
+
+        async def write() -> None:
+            async with self._writing:
+                await self._in_thread(lambda: writes.set_settings(self.store, values, origin))
+                self.last_seq = self.store.last_event()
+            self.models.follow(values)
+            self._on_change()
+
+        await self._to_its_end(write())
 
     async def mark_used(self, *, uri: str, how: UseKind, query_id: str | None, session_id: str | None) -> bool:
         at = to_iso(self.store.clock())
-        shown = self._shown(query_id) if query_id else None
+        shown = self._recalls.shown(query_id)
         client_type = shown.client_type if shown else None
         self.recorder.opened(Opened(at, client_type, session_id, query_id, uri, how))
         node = self.store.node(uris.parse(uri))
-        if node is None or query_id is None or shown is None or how == "none":
-            return False
-        if node.uri not in shown.uris or (session_id and shown.session_id and session_id != shown.session_id):
+        if node is None or query_id is None or shown is None or how == "none" or not fits(shown, node.uri, session_id):
             return False
         origin = Origin("use", client_type, shown.session_id)
         await asyncio.to_thread(writes.mark_used, self.store, query_id, [node], how, origin)
@@ -264,7 +266,7 @@ class EmbeddedBackend:
 
         An unknown query, and an address that it did not show, count for nothing.
         """
-        shown = self._shown(query_id)
+        shown = self._recalls.shown(query_id)
         if shown is None:
             return 0
         wanted = dict.fromkeys(str(uris.parse(text)) for text in addresses) if addresses else shown.uris
@@ -279,6 +281,7 @@ class EmbeddedBackend:
         for task in self._background:
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
+        await asyncio.gather(*self._writes, return_exceptions=True)
         await self.models.source.close()
         await self.live.flush()
         self.store.close()
@@ -298,36 +301,60 @@ class EmbeddedBackend:
 
     async def _keep_views(self, node: Node, texts: Mapping[ViewType, str], model: str) -> bool:
         """Make a model's views part of the memory and of recall. Raises StorageError."""
-        async with self._writing:
-            kept = await asyncio.to_thread(keep_views, self.store, node, texts, model)
-            if kept:
-                self.live.refresh(node)
-                self.last_seq = self.store.last_event()
-        if kept:
-            self._in_background(self.live.settle())
-        return kept
 
-    def _shown(self, query_id: str) -> Shown | None:
-        return self._recalls.get(query_id) or self.recorder.shown(query_id)
+        async def write() -> bool:
+            async with self._writing:
+                kept = await asyncio.to_thread(keep_views, self.store, node, texts, model)
+                if kept:
+                    self.live.refresh(node)
+                    self.last_seq = self.store.last_event()
+                    self._in_background(self.live.settle())
+            return kept
+
+        return await self._to_its_end(write())
 
     async def change_many(self, work: Callable[[], Sequence[Change]], *, purge: bool = False) -> None:
         """Run work that writes to the store in a thread, then bring the index up to date. Raises what the work raises.
 
         With `purge`, no vector of what went is computed or written down behind it.
         """
-        async with self._writing, self.live.forgetting() if purge else contextlib.nullcontext():
-            self.changed(await asyncio.to_thread(work))
+
+        async def write() -> None:
+            async with self._writing, self.live.forgetting() if purge else contextlib.nullcontext():
+                self.changed(await asyncio.to_thread(work))
+
+        await self._to_its_end(write())
 
     async def _write(self, verb: Callable[[], WriteResult]) -> WriteResult:
-        async with self._writing:
-            try:
-                result = await asyncio.to_thread(verb)
-            except StorageError as error:
-                self.write_error = str(error)
-                raise
-            self.write_error = ""
-            self.changed(result.changes)
+        async def write() -> WriteResult:
+            async with self._writing:
+                result = await self._in_thread(verb)
+                self.changed(result.changes)
+            return result
+
+        return await self._to_its_end(write())
+
+    async def _in_thread(self, verb: Callable[[], Result]) -> Result:
+        """Write aside, and note whether the disk took it."""
+        try:
+            result = await asyncio.to_thread(verb)
+        except StorageError as error:
+            self.write_error = str(error)
+            raise
+        self.write_error = ""
         return result
+
+    async def _to_its_end(self, write: Coroutine[Any, Any, Result]) -> Result:
+        """Go on with a write although whoever asked is gone: no thread can be called back, and what it commits must be recalled."""
+        task = asyncio.create_task(write)
+        self._writes.add(task)
+        task.add_done_callback(self._ended)
+        return await asyncio.shield(task)
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._writes.discard(task)
+        if not task.cancelled():
+            task.exception()  # told to whoever waits; nobody may
 
     async def _close_nodes(self, draft: NodeDraft) -> list[str]:
         if not self.ready.is_set():

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -25,6 +24,7 @@ from lorehooks.clients.kept import KeptAnswers, age_note
 from lorehooks.clients.link import Link
 from lorehooks.clients.marks import SECONDS as MARK_SECONDS
 from lorehooks.clients.marks import Courier, Mark, MarkQueue
+from lorehooks.clients.recent import RecentRecalls, fits
 from lorehooks.clients.target import Target
 from lorehooks.clients.transport import Reply
 from lorehooks.core import guidance as guidance_texts
@@ -35,14 +35,13 @@ from lorehooks.core.errors import LoreError, NotFoundError
 from lorehooks.core.home import Home
 from lorehooks.core.model import BOOT_URIS, NodeDraft, NodePatch, Origin, RecallQuery, WriteResult
 from lorehooks.core.policy import check_secrets
-from lorehooks.core.runs import Opened, Recorder, Shown
+from lorehooks.core.runs import Opened, Recorder
 from lorehooks.core.settings import Settings
 from lorehooks.core.tool_backend import DomainLine, NodeView, SearchHit, SearchMode, UseKind
 
 FRESH_SECONDS = 60.0
 """How long settings and guidance of the server are taken as they were."""
 _FIRST_SETTINGS_SECONDS = 1.0
-_RECALLS_KEPT = 10_000
 _BOOT_SHARE = 0.4
 """Part of a session start's time that asking for boot may take: the rest is for startup recall, or for the kept copy."""
 
@@ -78,7 +77,7 @@ class RemoteBackend:
         self._reading: asyncio.Task[None] | None = None
         self._reviews = False
         self._guidance: tuple[float, str] | None = None
-        self._recalls: OrderedDict[str, Shown] = OrderedDict()
+        self._recalls = RecentRecalls(recorder)
 
     async def load(self) -> None:
         """Run until cancelled: read the settings, then take marks to the server as they come."""
@@ -168,11 +167,11 @@ class RemoteBackend:
             kept = await asyncio.to_thread(self.kept.recall, query, origin) if is_start else None
             if kept is None:
                 raise
-            self._remember(kept.recalled, origin)
+            self._recalls.remember(kept.recalled, origin)
             return kept.recalled
         query_id = found.query_id or str(uuid.uuid4())
         recalled = replace(found, query_id=query_id, settings=self._settings.changed, at=at)
-        self._remember(recalled, origin)
+        self._recalls.remember(recalled, origin)
         if is_start:
             await asyncio.to_thread(self.kept.keep_recall, query, origin, at, recalled)
         return recalled
@@ -218,16 +217,14 @@ class RemoteBackend:
     async def mark_used(self, *, uri: str, how: UseKind, query_id: str | None, session_id: str | None) -> bool:
         """Queue the mark for the server. Whether the ids fit is told from what was recalled here."""
         at = to_iso(self.clock())
-        shown = (self._recalls.get(query_id) or self.recorder.shown(query_id)) if query_id else None
+        shown = self._recalls.shown(query_id)
         client_type = shown.client_type if shown else None
         self.recorder.opened(Opened(at, client_type, session_id, query_id, uri, how))
         if query_id is None or how == "none":
             return False
         session_id = session_id or (shown.session_id if shown else None)
         self.courier.add(Mark(self.name, query_id, uri, session_id, client_type, at))
-        if shown is None or uri not in shown.uris:
-            return False
-        return not (session_id and shown.session_id and session_id != shown.session_id)
+        return fits(shown, uri, session_id)
 
     async def pass_on(
         self,
@@ -286,9 +283,3 @@ class RemoteBackend:
         if result.uri in BOOT_URIS:
             self._on_change()
         return result
-
-    def _remember(self, recalled: Recalled, origin: Origin) -> None:
-        shown = tuple(candidate.uri for candidate in recalled.result.shown)
-        self._recalls[recalled.query_id] = Shown(origin.client_type, origin.session_id, shown)
-        if len(self._recalls) > _RECALLS_KEPT:
-            self._recalls.popitem(last=False)
