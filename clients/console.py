@@ -7,21 +7,24 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
 from lorehooks.clients.embedded import EmbeddedBackend
 from lorehooks.core import backup_v1, footprints, proposals, rebuild
 from lorehooks.core import uri as uris
+from lorehooks.core.backup_forget import forget_in_backups, plan_backups
 from lorehooks.core.clock import to_iso
 from lorehooks.core.errors import ConflictError, NotFoundError, StorageError
 from lorehooks.core.events import Event
 from lorehooks.core.footprints import Updater
-from lorehooks.core.forget import ForgetPlan, ForgetResult, forget, plan_forget
+from lorehooks.core.forget import ForgetPlan, ForgetResult, forget, holds, plan_forget, text_pattern, uuids_at
 from lorehooks.core.history import history
-from lorehooks.core.model import BOOT_URIS, Node, NodeDraft, Origin, View, WriteResult
-from lorehooks.core.run_forget import forget_records
+from lorehooks.core.home import Home
+from lorehooks.core.model import BOOT_URIS, Change, Node, NodeDraft, Origin, View, WriteResult
+from lorehooks.core.run_forget import count_records, forget_records
+from lorehooks.core.store import not_found
 
 _NUMBERING_TRIES = 5
 _YIELD_EVERY = 50
@@ -58,12 +61,32 @@ class Past:
 
 
 @dataclass(frozen=True, slots=True)
+class ForgetOutlook:
+    """What a purge would take: from the memory, from which of our backups, and how many records."""
+
+    memory: ForgetPlan
+    backups: Sequence[str]
+    records: int
+    only_in_backups: Sequence[str]
+    """Addresses that the memory itself has never heard of, or has forgotten."""
+
+
+@dataclass(frozen=True, slots=True)
 class Forgotten:
-    """What a purge took: from the memory, and how many records. `left` says why old bytes may still be in a file."""
+    """What a purge took: from the memory, how many records, from which backups. `gone` are addresses that nothing has now.
+
+    `left` says why old bytes may still be in a file.
+    """
 
     memory: ForgetResult
     records: int
+    backups: Sequence[str]
+    gone: Sequence[str]
     left: str
+
+
+async def _nothing() -> None:
+    """What happens when nobody wants to be told."""
 
 
 class Console:
@@ -169,15 +192,35 @@ class Console:
         content = await asyncio.to_thread(backup_v1.export, self.store, created_at=to_iso(moment), release=release)
         return content, f"lore-backup-{moment:%Y-%m-%d-%H-%M-%S}.json"
 
-    async def plan_forget(self, addresses: Sequence[uris.Uri], matching: str) -> ForgetPlan:
-        """What `forget` would take; see `core.forget`."""
-        return await asyncio.to_thread(plan_forget, self.store, addresses, matching)
+    async def plan_forget(self, addresses: Sequence[uris.Uri], matching: str) -> ForgetOutlook:
+        """What `forget` would take. Raises NotFoundError for an address that neither memory nor backup knows."""
+        return await asyncio.to_thread(self._outlook, addresses, matching)
 
-    async def forget(self, addresses: Sequence[uris.Uri], matching: str, origin: Origin) -> Forgotten:
-        """Purge memories, and every record that names them or holds the text."""
-        memory = await asyncio.to_thread(forget, self.store, origin, addresses, matching)
-        self.backend.changed(memory.changes)
-        gone = (*memory.plan.memories, *memory.plan.deleted)
+    async def forget(
+        self,
+        addresses: Sequence[uris.Uri],
+        matching: str,
+        origin: Origin,
+        *,
+        purged: Callable[[], Awaitable[None]] = _nothing,
+    ) -> Forgotten:
+        """Purge memories, every record that names them or holds the text, and both from our own backups.
+
+        `purged` is awaited when the memory itself has forgotten, before records are looked through: whatever still has
+        old text at hand lets go of it there, so that nobody is sent it again.
+        """
+        outlook = await self.plan_forget(addresses, matching)
+        known = [address for address in addresses if str(address) not in outlook.only_in_backups]
+        results: list[ForgetResult] = []
+
+        def work() -> Sequence[Change]:
+            results.append(forget(self.store, origin, known, matching))
+            return results[0].changes
+
+        await self.backend.change_many(work, purge=True)
+        await purged()
+        memory = results[0]
+        gone = (*memory.plan.memories, *memory.plan.deleted, *outlook.only_in_backups)
         boot = any(uri in BOOT_URIS for uri in (*gone, *memory.plan.earlier))
         left = [memory.left]
         records = 0
@@ -185,7 +228,27 @@ class Console:
             records = await asyncio.to_thread(forget_records, self.backend.recorder, (*gone, matching), boot=boot)
         except StorageError as error:
             left.append(str(error))
-        return Forgotten(memory, records, "; ".join(filter(None, left)))
+        backups = await asyncio.to_thread(forget_in_backups, self._home, origin, addresses, matching, memory.uuids)
+        return Forgotten(memory, records, backups.changed, gone, "; ".join(filter(None, (*left, *backups.left))))
+
+    @property
+    def _home(self) -> Home:
+        return Home(self.store.database.path.parent)
+
+    def _outlook(self, addresses: Sequence[uris.Uri], matching: str) -> ForgetOutlook:
+        text_pattern(matching)  # refuses a text too short before anything is looked through
+        with self.store.database.snapshot() as connection:
+            known = [address for address in addresses if holds(connection, address)]
+        memory = plan_forget(self.store, known, matching)
+        backups = plan_backups(self._home, addresses, matching, uuids_at(self.store, known))
+        elsewhere = {text for texts in backups.values() for text in texts}
+        unknown = [address for address in addresses if address not in known]
+        for address in unknown:
+            if str(address) not in elsewhere:
+                raise not_found(address)
+        texts = (*memory.memories, *memory.deleted, *map(str, unknown), matching)
+        records = count_records(self.backend.recorder, texts)
+        return ForgetOutlook(memory, tuple(backups), records, tuple(map(str, unknown)))
 
 
 def _uri_of(node: Node) -> uris.Uri:

@@ -20,6 +20,8 @@ PARTS = {
     "deleted": "Deleted memories whose history goes",
     "earlier": "Memories that lose earlier states",
     "settings": "Settings that lose earlier values",
+    "backups": "Backups in the home that are written anew",
+    "files": "Files in the home that hold the text",
 }
 
 
@@ -41,7 +43,7 @@ def forget(invocation: Invocation, uris: tuple[str, ...], *, matching: str, dry_
         raise click.UsageError("Name what to forget: URI, --matching TEXT, or both.")
     body = {"uris": list(uris), "matching": matching}
     plan = invocation.ask(lambda client: _ask(client, body))["plan"]
-    if not any(plan[part] for part in PARTS):
+    if not any(plan[part] for part in (*PARTS, "records")):
         raise NotFoundError("Nothing here holds that", hint="lore node search TEXT")
     if not invocation.as_json or dry_run:
         _show(invocation, plan)
@@ -54,8 +56,10 @@ def forget(invocation: Invocation, uris: tuple[str, ...], *, matching: str, dry_
         output.say_json(done)
         return
     output.say(
-        f"Forgotten: {len(done['plan']['memories'])} memories, {done['removed_events']} events, {done['removed_records']} records."
+        f"Forgotten: {len(done['plan']['memories'])} memories, {done['removed_events']} events, {done['removed_records']}"
+        f" records, in {len(done['changed_backups'])} backups and {len(done['cleaned_files'])} other files."
     )
+    output.note("Copies that you made outside of the home still hold it.", dim=True)
     output.warn([done["left"]] if done["left"] else [])
 
 
@@ -65,7 +69,7 @@ async def _ask(client: LoreClient, body: dict[str, Any]) -> dict[str, Any]:
     return await client.ask(dict[str, Any], "POST", "/maintenance/forget", body=body, seconds=LONG_SECONDS)
 
 
-def _show(invocation: Invocation, plan: dict[str, list[str]]) -> None:
+def _show(invocation: Invocation, plan: dict[str, Any]) -> None:
     if invocation.as_json:
         output.say_json({"plan": plan})
         return
@@ -74,6 +78,8 @@ def _show(invocation: Invocation, plan: dict[str, list[str]]) -> None:
             output.say(f"{title}:", bold=True)
             for name in plan[part]:
                 output.say(f"  {name}")
+    if plan["records"]:
+        output.say(f"Records of hook runs that go: {plan['records']:,}", bold=True)
 
 
 def _check_word(invocation: Invocation, confirm: str | None) -> None:

@@ -82,6 +82,13 @@ def plan_in(
     return _plan(connection, _select(connection, addresses, text_pattern(matching), uuids))
 
 
+def uuids_at(store: Store, addresses: Sequence[uris.Uri]) -> set[str]:
+    """Identities of the memories that stand, or last stood, at these addresses and below them."""
+    with store.database.snapshot() as connection:
+        last = _last_addresses(connection)
+    return {uuid for uuid, (uri, _) in last.items() if any(address.contains(uris.parse(uri)) for address in addresses)}
+
+
 def holds(connection: sqlite3.Connection, address: uris.Uri) -> bool:
     """Whether a memory knows anything of an address."""
     return any(address.contains(uris.parse(uri)) for uri, _ in _last_addresses(connection).values())

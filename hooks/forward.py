@@ -16,6 +16,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lorehooks.core.errors import InvalidError, LoreError
 from lorehooks.core.model import Origin
+from lorehooks.hooks.forget_here import PATH as FORGET_PATH
+from lorehooks.hooks.forget_here import forget_here
 from lorehooks.hooks.serviceinfo import installed_version
 
 if TYPE_CHECKING:
@@ -87,7 +89,8 @@ async def _forward(parts: Parts, remote: RemoteBackend, request: Request, path: 
     )
     if path.startswith("/settings") and request.method != "GET":
         remote.forget_settings()
-    return Response(reply.content, reply.status, media_type=reply.content_type or None)
+    answer = await forget_here(parts, content, reply.content) if path == FORGET_PATH else reply.content
+    return Response(answer, reply.status, media_type=reply.content_type or None)
 
 
 async def _check_write(remote: RemoteBackend, request: Request, path: str, content: bytes) -> None:

@@ -49,6 +49,13 @@ class ReadyFiles:
         else:
             self._again = True
 
+    async def write_now(self) -> None:
+        """Write the files before going on, after something was forgotten. Raises OSError, LoreError."""
+        if self._task is not None and not self._task.done():
+            await asyncio.wait([self._task])  # what it is about to write may be older
+        files = await self._expected()
+        await asyncio.to_thread(self._put, files)
+
     async def close(self) -> None:
         if self._task is not None:
             with contextlib.suppress(asyncio.CancelledError, TimeoutError):

@@ -10,11 +10,11 @@ from typing import Any, Literal
 from pydantic import Field
 from starlette.responses import Response, StreamingResponse
 
-from lorehooks.clients.console import Console
+from lorehooks.clients.console import Console, ForgetOutlook
 from lorehooks.core import uri as uris
 from lorehooks.core.errors import InvalidError, LoreError, NotFoundError
-from lorehooks.core.forget import ForgetPlan
-from lorehooks.core.model import CLIENT_TYPES, VIEW_TYPES, ViewType
+from lorehooks.core.model import BOOT_URIS, CLIENT_TYPES, VIEW_TYPES, ViewType
+from lorehooks.hooks import traces
 from lorehooks.hooks.api.fields import Flag, Snapshot, snapshot
 from lorehooks.hooks.api.operation import Answer, Body, Call, Operation, Query, operation
 
@@ -114,12 +114,18 @@ class ForgetBody(Body):
 
 
 class PlanAnswer(Answer):
-    """Addresses: memories that go, deleted ones whose history goes, those that lose earlier states; and settings."""
+    """Addresses: memories that go, deleted ones whose history goes, those that lose earlier states; and settings.
+
+    Then how many records mention them, and which backups and other files below the home hold them.
+    """
 
     memories: list[str]
     deleted: list[str]
     earlier: list[str]
     settings: list[str]
+    records: int
+    backups: list[str]
+    files: list[str]
 
 
 class ForgetAnswer(Answer):
@@ -131,6 +137,8 @@ class ForgetAnswer(Answer):
     removed_events: int = 0
     changed_events: int = 0
     removed_records: int = 0
+    changed_backups: list[str] = Field(default_factory=list)
+    cleaned_files: list[str] = Field(default_factory=list)
     left: str = ""
 
 
@@ -194,20 +202,38 @@ async def forget(call: Call, body: ForgetBody) -> ForgetAnswer:
     _require_person(call)
     if not body.uris and not body.matching.strip():
         raise InvalidError("Name what to forget: uris, matching, or both")
-    console = Console(call.parts.backend)
+    parts = call.parts
+    console = Console(parts.backend)
     addresses = [uris.parse(text) for text in body.uris]
+    outlook = await console.plan_forget(addresses, body.matching)
+    text = body.matching.strip()
+    files = await asyncio.to_thread(traces.holding, parts.home, [text])
+    plan = _plan(outlook, files)
     if not body.confirm:
-        plan = await console.plan_forget(addresses, body.matching)
-        return ForgetAnswer(success=False, plan=_plan(plan))
-    done = await console.forget(addresses, body.matching, call.origin())
-    call.parts.ledger.drop_cached()
+        return ForgetAnswer(success=False, plan=plan)
+    left: list[str] = []
+
+    async def purged() -> None:
+        parts.ledger.drop_cached()
+        try:
+            await parts.ready.write_now()
+        except (OSError, LoreError) as error:
+            left.append(f"the ready files could not be written: {error}")
+
+    done = await console.forget(addresses, body.matching, call.origin(), purged=purged)
+    parts.ledger.drop_cached()
+    vanished = [uri for uri in done.gone if uri not in BOOT_URIS and parts.backend.store.node(uris.parse(uri)) is None]
+    found = await asyncio.to_thread(traces.clean, parts.home, [text, *vanished], watched=[text])
+    left += [f"{name} holds the text, and is yours to change" for name in found.left]
     return ForgetAnswer(
         success=True,
-        plan=_plan(done.memory.plan),
+        plan=plan,
         removed_events=done.memory.removed,
         changed_events=done.memory.changed,
         removed_records=done.records,
-        left=done.left,
+        changed_backups=list(done.backups),
+        cleaned_files=list(found.cleaned),
+        left="; ".join(filter(None, (done.left, *left))),
     )
 
 
@@ -260,10 +286,14 @@ def _index_answer(memories: int, keywords: int) -> IndexAnswer:
     )
 
 
-def _plan(plan: ForgetPlan) -> PlanAnswer:
+def _plan(outlook: ForgetOutlook, files: list[str]) -> PlanAnswer:
+    plan = outlook.memory
     return PlanAnswer(
         memories=list(plan.memories),
         deleted=list(plan.deleted),
         earlier=list(plan.earlier),
         settings=list(plan.settings),
+        records=outlook.records,
+        backups=list(outlook.backups),
+        files=files,
     )

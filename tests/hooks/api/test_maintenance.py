@@ -131,7 +131,6 @@ def test_what_is_forgotten_is_in_no_byte_below_the_home(api, make):
     assert done["removed_records"] > 0
     assert api.get("/api/browse/node?domain=work&path=a").status_code == 404
     assert api.get("/api/browse/search?q=zebra").json()["results"] == []
-    api.portal.call(parts.ready.close)  # the ready boot files follow a moment later
     assert _places(api) == []
     assert api.post("/api/maintenance/verify").json()["ok"] is True
     assert KEY not in api.post("/api/lifecycle/event", json=start | {"project": {}}).text
