@@ -25,6 +25,8 @@ def repository_of(cwd: str | None, home: str | None = None) -> tuple[str | None,
     if not cwd:
         return None, None
     folder = Path(cwd)
+    if not folder.is_absolute():  # it would be looked for where the service stands, which is another project
+        return folder.name or None, None
     try:
         repository = _repository_name(folder, Path(home) if home else Path.home())
     except (OSError, ValueError, RuntimeError):  # a NUL in the path, a loop of links, a folder closed to us, no home

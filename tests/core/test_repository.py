@@ -150,7 +150,7 @@ def test_a_pipe_in_place_of_the_configuration_does_not_hold_the_session(tmp_path
     assert repository_of(str(tmp_path / "shop")) == ("shop", "shop")
 
 
-@pytest.mark.parametrize("cwd", [None, "", "/", "/nowhere/at/all", "a\x00b", "x" * 5000])
+@pytest.mark.parametrize("cwd", [None, "", "/", "/nowhere/at/all", "tests", "/a\x00b", "a\x00b", "/" + "x" * 5000])
 def test_no_folder_is_too_strange(cwd):
     _folder, repository = repository_of(cwd)
     assert repository is None

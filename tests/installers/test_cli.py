@@ -172,16 +172,19 @@ def test_ctrl_c_ends_a_command_with_130(tmp_path):
 
 
 def test_ctrl_c_is_the_regular_end_of_serve(tmp_path):
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [*LORE, "serve", "--port", str(_free_port())],
         env={**os.environ, "LORE_HOME": str(tmp_path / "lore")},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-    )
-    assert "Lore server on http://127.0.0.1:" in process.stdout.readline()
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=30)
+    ) as process:
+        try:
+            assert "Lore server on http://127.0.0.1:" in process.stdout.readline()
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=30)
+        finally:
+            process.kill()
     assert process.returncode == 0
     assert "Traceback" not in err
 
