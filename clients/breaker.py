@@ -23,15 +23,22 @@ class Breaker:
     """Closed: calls go through. Open: they fail at once. Half open: one goes through, and decides."""
 
     def __init__(
-        self, name: str, clock: Callable[[], float] = time.monotonic, *, most_seconds: float = OPEN_SECONDS
+        self,
+        name: str,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        most_seconds: float = OPEN_SECONDS,
+        any_error: bool = False,
     ) -> None:
         """`name` is the server as messages name it; `clock` counts seconds.
 
-        It stays open for 30 s, and twice as long after each further failure, up to `most_seconds`.
+        It stays open for 30 s, and twice as long after each further failure, up to `most_seconds`. With `any_error` a refusal
+        is a failure too: for a server of which every call asks the same.
         """
         self.name = name
         self._clock = clock
         self._most_seconds = most_seconds
+        self._any_error = any_error
         self._failures = 0
         self._failed_at = 0.0
         self._until = 0.0
@@ -64,13 +71,16 @@ class Breaker:
             self._failed(began)
             raise
         except ServerError as error:
-            if error.answered in _GATEWAY:
+            if self._any_error or error.answered in _GATEWAY:
                 self._failed(began)
             else:
                 self._failures = 0  # it fails at this, but it answers
             raise
         except Exception:
-            self._failures = 0  # a refusal is an answer
+            if self._any_error:
+                self._failed(began)
+            else:
+                self._failures = 0  # a refusal is an answer
             raise
         else:
             self._failures = 0

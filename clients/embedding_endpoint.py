@@ -122,7 +122,7 @@ class EndpointModel:
         self.profile = profile_of(client.base_url, client.model, dim)
         self.dim = dim
         self.coarse = _COARSE
-        self.breaker = Breaker(client.base_url, most_seconds=_PAUSE_SECONDS)
+        self.breaker = Breaker(client.base_url, most_seconds=_PAUSE_SECONDS, any_error=True)
         self._samples = samples.astype(np.float32)
         self._known: OrderedDict[str, Row] = OrderedDict()
         self._asking: dict[str, asyncio.Task[str]] = {}

@@ -64,11 +64,14 @@ class LiveIndex:
         self.ready.set()
 
     async def use(self, model: Model | None) -> None:
-        """Recall with this model's vectors. In place of another one, or of none, a new index is built beside the old one."""
+        """Recall with this model's vectors. In place of another one a new index is built beside the old one.
+
+        Only the model in this process is attached where there was none: its vectors come while words answer already.
+        """
         self._embedder = model
         if model is self.embedder:
             return
-        if self.embedder is None and model is not None:
+        if self.embedder is None and isinstance(model, Embedder):
             self.index.attach_embedder(model, self.cache, fill=False)
             await self._embed(self.index)
             await self.flush()

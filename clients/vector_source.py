@@ -112,8 +112,13 @@ class VectorSource:
     async def _serve(self, client: EmbeddingClient) -> None:
         """Bring the endpoint's model into use and give each text its vector. Never returns; raises LoreError."""
         model = await self._model_of(client)
-        await self._fill_cache(model)
-        await self._use(model)
+        try:
+            await self._fill_cache(model)
+            await self._use(model)
+        except BaseException:
+            if model is not self._elsewhere:
+                await model.close()
+            raise
         self._trouble.over()
         while True:
             self._live.wanting.clear()
@@ -169,12 +174,7 @@ class VectorSource:
 
     async def _use(self, model: EndpointModel) -> None:
         """Change over, and end the connections of the one before."""
-        try:
-            await self._live.use(model)
-        except BaseException:
-            if model is not self._elsewhere:
-                await model.close()
-            raise
+        await self._live.use(model)
         before, self._elsewhere = self._elsewhere, model
         if before is not None and before is not model:
             await before.close()
@@ -198,7 +198,11 @@ class VectorSource:
             missing, total = await self._live.missing(profile)
             if len(kept) == len(keys) and len(missing) <= max(_FEW, total * _FEW_SHARE):
                 rows = {text: np.frombuffer(kept[key], dtype=np.float16) for text, key in keys.items()}
-                await self._use(EndpointModel.of_samples(client, rows))
+                try:
+                    await self._use(EndpointModel.of_samples(client, rows))
+                except BaseException:
+                    await client.close()
+                    raise
                 return True
         await client.close()
         return False

@@ -138,3 +138,24 @@ def test_a_call_that_its_caller_gave_up_on_counts_when_it_took_long(breaker: Bre
         assert breaker.is_open
 
     in_loop(part)
+
+
+def test_pauses_double_up_to_the_most_and_refusals_count_where_every_call_asks_the_same(clock: Clock) -> None:
+    breaker = Breaker("the endpoint", clock, most_seconds=100, any_error=True)
+
+    async def refused() -> float:
+        """How long it stays open after one more refusal."""
+        clock.now += 1
+        with pytest.raises(NotFoundError):
+            await call(breaker, NotFoundError("no"))
+        began = clock.now
+        while breaker.is_open:
+            clock.now += 1
+        return clock.now - began
+
+    async def part() -> None:
+        assert [await refused() for _ in range(6)] == [0, 0, 30, 60, 100, 100]
+        assert await call(breaker) == "answered"
+        assert [await refused() for _ in range(3)] == [0, 0, 30]
+
+    in_loop(part)
