@@ -15,7 +15,8 @@ import time
 ALLOWED = b"HOME PATH LANG TZ TMPDIR USER LOGNAME XDG_RUNTIME_DIR SSL_CERT_FILE SSL_CERT_DIR".split()
 MOST_INPUT = 64 << 20  # above it there is no prompt that a person wrote
 SELF_TEST = b'"lore-selftest"'  # the session of `lore doctor`, which wants to see silence where a session would
-BARE = sys.argv[-1].replace(".", "").replace("_", "").replace("-", "").lower()  # SessionStart, session.start, session_start
+# One name for SessionStart, session.start and session_start:
+BARE = sys.argv[-1].replace(".", "").replace("_", "").replace("-", "").lower()
 START = BARE == "sessionstart"
 client, event, data = "", "", b""
 waiting = "stdin"  # where the time went, should it run out
