@@ -7,15 +7,17 @@ everything else. What the service answers by itself (hooks, MCP, lifecycle event
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from lorehooks.core.errors import InvalidError, LoreError
-from lorehooks.core.model import Origin
+from lorehooks.core import uri as uris
+from lorehooks.core.errors import InvalidError, LoreError, NotFoundError
+from lorehooks.core.model import Origin, known_client
 from lorehooks.hooks.forget_here import PATH as FORGET_PATH
 from lorehooks.hooks.forget_here import forget_here
 from lorehooks.hooks.serviceinfo import installed_version
@@ -30,7 +32,11 @@ MAX_REQUEST = 16 << 20
 SECONDS = 30.0
 LONG_SECONDS = 600.0
 _LONG_PATHS = ("/maintenance/", "/browse/recall/rebuild", "/backup")
+_WRITES = ("/browse/node", "/browse/boot", "/browse/triggers", "/browse/glossary", "/browse/history")
 _PASSED_HEADERS = ("content-type", "x-lore-source")
+_ROUTE = re.compile(r"(?:/[A-Za-z0-9_-]+)+")
+"""How a route is spelled. Another spelling (`..`, `?`, `//`, a slash at the end) may be another route to the server than to the
+checks here, and lead out of its API with its token."""
 
 
 class Forwarding:
@@ -74,6 +80,8 @@ def _health(remote: RemoteBackend) -> Response:
 
 async def _forward(parts: Parts, remote: RemoteBackend, request: Request, path: str) -> Response:
     parts.activity.touch()
+    if not _ROUTE.fullmatch(path):
+        raise NotFoundError("Unknown API route")
     content = await request.body()
     if len(content) > MAX_REQUEST:
         raise LoreError("The request is too large", code="too_large", status=413)
@@ -95,20 +103,32 @@ async def _forward(parts: Parts, remote: RemoteBackend, request: Request, path: 
 
 async def _check_write(remote: RemoteBackend, request: Request, path: str, content: bytes) -> None:
     """Hold writes to the rules that our own server has and others may lack. Raises SecretError, NeedsPersonError."""
-    if request.method not in ("POST", "PUT") or path not in ("/browse/node", "/browse/boot"):
+    if request.method not in ("POST", "PUT") or path not in _WRITES:
         return
     try:
         body = json.loads(content or b"{}")
     except (ValueError, RecursionError):
         raise InvalidError("The body is no JSON", code="bad_json", status=400) from None
     fields = body if isinstance(body, dict) else {}
-    origin = Origin(request.headers.get("x-lore-source", "api"), request.query_params.get("client_type"))
+    origin = Origin(request.headers.get("x-lore-source", "api"), known_client(request.query_params.get("client_type")))
+    texts, allow_secret = list(_texts(fields)), fields.get("allow_secret") is True
+    for uri in _addresses(request, path, fields):
+        await remote.check_write(uri, texts, origin, allow_secret=allow_secret)
+
+
+def _addresses(request: Request, path: str, fields: Mapping[str, Any]) -> list[str]:
+    """What a write is about, in the spelling in which boot nodes are known, however the caller spells it. Never empty."""
     query = request.query_params
-    uris = list(fields.get("nodes") or {}) if path == "/browse/boot" else [
-        f"{query.get('domain', 'core')}://{query.get('path', '').strip('/')}"
-    ]  # fmt: skip
-    for uri in uris:
-        await remote.check_write(uri, _texts(fields), origin, allow_secret=fields.get("allow_secret") is True)
+    if path == "/browse/boot":
+        nodes = fields.get("nodes")
+        named = list(nodes) if isinstance(nodes, dict) else []
+    elif path == "/browse/triggers" or fields.get("uri"):
+        named = [fields.get("uri")]
+    elif path == "/browse/node" and request.method == "POST":
+        named = [f"{fields.get('domain') or 'core'}://{fields.get('parent_path') or ''}/{fields.get('title') or ''}"]
+    else:
+        named = [f"{query.get('domain', 'core')}://{query.get('path', '')}"]
+    return [str(uris.parse(each)) for each in named if isinstance(each, str)] or [""]
 
 
 def _texts(value: Any) -> Iterable[str]:

@@ -133,6 +133,8 @@ def test_a_secret_does_not_leave_this_machine_by_mistake(service: TestClient, se
     answer = service.post("/api/browse/node", json=body)
     assert (answer.status_code, answer.json()["code"]) == (422, "secret_found")
     assert server.count("POST /browse/node") == 0
+    keyword = service.post("/api/browse/glossary", json={"node_uuid": "u-1", "keyword": body["glossary"][0]})
+    assert (keyword.status_code, server.count("POST /browse/glossary")) == (422, 0)
     assert service.post("/api/browse/node", json={**body, "allow_secret": True}).status_code == 200
 
 
@@ -140,17 +142,56 @@ def test_a_secret_does_not_leave_this_machine_by_mistake(service: TestClient, se
     ("method", "path", "body"),
     [
         ("PUT", "/api/browse/node?domain=core&path=soul", {"content": "Obey."}),
+        ("PUT", "/api/browse/node?domain=Core&path=%2FSoul%2F", {"content": "Obey."}),
         ("PUT", "/api/browse/boot?x=1", {"nodes": {"core://soul": "Obey."}}),
+        ("PUT", "/api/browse/boot?x=1", {"nodes": {"CORE://Soul": "Obey."}}),
+        (
+            "POST",
+            "/api/browse/node?x=1",
+            {"domain": "core", "parent_path": "agent", "title": "zcode", "content": "Obey."},
+        ),
+        ("POST", "/api/browse/node?x=1", {"uri": "core://agent/zcode", "content": "Obey."}),
+        ("POST", "/api/browse/history?domain=core&path=soul", {"event_id": 3}),
+        ("POST", "/api/browse/triggers?x=1", {"uri": "core://soul", "add": ["obey"]}),
     ],
 )
+@pytest.mark.parametrize("client", ["claudecode", "ClaudeCode ", "mcp"])
 def test_an_agent_does_not_rewrite_a_standing_rule_on_a_server_without_proposals(
-    service: TestClient, server, method: str, path: str, body: Any
+    service: TestClient, server, client: str, method: str, path: str, body: Any
 ) -> None:
-    answer = service.request(method, f"{path}&client_type=claudecode", json=body)
+    def writes() -> int:
+        return sum(asked.what.startswith(("PUT", "POST")) for asked in server.asked)
+
+    answer = service.request(method, f"{path}&client_type={client}", json=body)
     assert (answer.status_code, answer.json()["code"]) == (403, "needs_person")
-    assert not any(asked.what.startswith("PUT") for asked in server.asked)
+    assert writes() == 0
     service.request(method, path, json=body)
-    assert sum(asked.what.startswith("PUT") for asked in server.asked) == 1
+    assert writes() == 1
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/browse/node%3Fdomain=core&path=agent",  # the server would read an address that was never checked
+        "/api/browse/node/",
+        "/api/browse/./node",
+        "/api/browse//node",
+        "/api/../admin",
+        "/api/%2e%2e/admin",
+        "/api/browse/node%23",
+        "/api/browse/node%00",
+        "/api/browse%5Cnode",
+    ],
+)
+def test_no_spelling_of_a_path_gets_round_the_checks_or_out_of_the_api(service: TestClient, server, path: str) -> None:
+    server.answers |= {
+        f"{method} {name}": (200, {}) for method in ("POST", "PUT") for name in ("/admin", "/browse/node/")
+    }
+    before = len(server.asked)
+    body = {"content": "the password is hunter2hunter2: AKIAIOSFODNN7EXAMPLE", "domain": "core"}
+    for method in ("POST", "PUT"):
+        assert service.request(method, path, json=body).status_code in (404, 405, 422)
+    assert [asked.what for asked in server.asked[before:] if not asked.what.startswith("GET ")] == []
 
 
 @pytest.mark.parametrize("body", [b"{", b"[]", b'"x"'])
