@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from lorehooks.core import bilingual
@@ -40,15 +40,15 @@ def document(uri: str, content: str, disclosure: str, glossary: Iterable[str]) -
     as_term: dict[str, int] = {}
     words: dict[str, None] = {}
     for term in glossary:
-        _glossary_term(term, as_term, words)
+        found, spelt = _glossary_term(term)
+        _raise_all(as_term, found)
+        words |= spelt
     _path(uri.partition("://")[2], as_term, words)
+    as_text = _content(content[:MAX_CONTENT_CHARS])
+    as_text |= _disclosure(disclosure)
     strengths = {key: strength << 4 for key, strength in as_term.items()}
-    as_text: dict[str, int] = {}
-    _content(content[:MAX_CONTENT_CHARS], as_text)
-    _disclosure(disclosure, as_text)
-    for key, strength in as_text.items():
-        strengths[key] = strengths.get(key, 0) | strength
-    return Document(strengths, tuple(words))
+    as_both = {key: strengths[key] | as_text[key] for key in strengths.keys() & as_text.keys()}
+    return Document(strengths | as_text | as_both, tuple(words))
 
 
 def document_of(node: Node) -> Document:
@@ -102,7 +102,14 @@ def _concept_heads() -> tuple[dict[str, tuple[int, ...]], dict[str, dict[str, li
     return single, longer
 
 
-def _glossary_term(term: str, as_term: dict[str, int], words: dict[str, None]) -> None:
+Keyed = tuple[dict[str, int], dict[str, None]]
+"""Keys with their strengths, and words for spelling. Kept for several memories: never changed."""
+
+
+@lru_cache(maxsize=4096)
+def _glossary_term(term: str) -> Keyed:
+    as_term: dict[str, int] = {}
+    words: dict[str, None] = {}
     found = tokens(term)
     items = spoken(found)
     if items or found:
@@ -126,38 +133,72 @@ def _glossary_term(term: str, as_term: dict[str, int], words: dict[str, None]) -
             _raise(as_term, open_middle(first.key, last.key), FULL)
     for start, end, number in concepts_in([item.key for item in items]):
         _raise(as_term, f"~{number}", FULL if end - start == len(items) else share)
+    return as_term, words
 
 
 def _path(path: str, as_term: dict[str, int], words: dict[str, None]) -> None:
     segments = [part for part in path.split("/") if part]
     for place, segment in enumerate(segments):
         strength = _PATH_LAST if place == len(segments) - 1 else _PATH_FIRST if place == 0 else _PATH_ABOVE
-        found = tokens(segment)
-        items = spoken(found)
-        share = max(3, round(strength / math.sqrt(max(1, len(items)))))
-        for token in found:
-            _raise(as_term, token.key, strength if token.kind == "whole" else share)
-            if token.kind == "word":
-                words[token.surface.lower()] = None
-        for start, end, number in concepts_in([item.key for item in items]):
-            _raise(as_term, f"~{number}", strength if end - start == len(items) else share)
+        found, spelt = _segment(segment, strength)
+        _raise_all(as_term, found)
+        words |= spelt
 
 
-def _content(content: str, as_text: dict[str, int]) -> None:
+@lru_cache(maxsize=4096)
+def _segment(segment: str, strength: int) -> Keyed:
+    as_term: dict[str, int] = {}
+    words: dict[str, None] = {}
+    found = tokens(segment)
+    items = spoken(found)
+    share = max(3, round(strength / math.sqrt(max(1, len(items)))))
+    for token in found:
+        _raise(as_term, token.key, strength if token.kind == "whole" else share)
+        if token.kind == "word":
+            words[token.surface.lower()] = None
+    for start, end, number in concepts_in([item.key for item in items]):
+        _raise(as_term, f"~{number}", strength if end - start == len(items) else share)
+    return as_term, words
+
+
+def _content(content: str) -> dict[str, int]:
     found, order = keys(content)
-    for key, times in Counter(found).items():
-        as_text[key] = _ONCE if times == 1 else _OFTEN
-    for _, _, number in concepts_in(order):
+    as_text = {key: _ONCE if times == 1 else _OFTEN for key, times in Counter(found).items()}
+    for number in _concepts_of(order):
         as_text[f"~{number}"] = _ONCE
+    return as_text
 
 
-def _disclosure(disclosure: str, as_text: dict[str, int]) -> None:
+def _disclosure(disclosure: str) -> dict[str, int]:
     found, order = keys(disclosure)
-    as_text.update(dict.fromkeys(found, _DISCLOSURE))
-    for _, _, number in concepts_in(order):
+    as_text = dict.fromkeys(found, _DISCLOSURE)
+    for number in _concepts_of(order):
         as_text[f"~{number}"] = _DISCLOSURE
+    return as_text
+
+
+def _concepts_of(order: Sequence[str]) -> set[int]:
+    """The concepts of a spoken sequence, wherever they stand: for long texts, of which few words begin one."""
+    single, longer = _concept_heads()
+    said = set(order)
+    numbers = {number for key in single.keys() & said for number in single[key]}
+    heads = longer.keys() & said
+    if heads:
+        last = len(order) - 1
+        for start, key in enumerate(order):
+            if key in heads and start < last:
+                for rest, number in longer[key].get(order[start + 1], ()):
+                    if not rest or tuple(order[start + 2 : start + 2 + len(rest)]) == rest:
+                        numbers.add(number)
+    return numbers
 
 
 def _raise(strengths: dict[str, int], key: str, strength: int) -> None:
     if strengths.get(key, 0) < strength:
         strengths[key] = strength
+
+
+def _raise_all(strengths: dict[str, int], found: Mapping[str, int]) -> None:
+    for key, strength in found.items():
+        if strengths.get(key, 0) < strength:
+            strengths[key] = strength

@@ -1,13 +1,12 @@
 """Everything recall needs of the memory, in RAM: postings, spellings, vectors and a few columns of numbers.
 
 Built once from the store and kept in step by single puts and removals; a changed index answers exactly as one that was
-built afresh. The words of a memory are kept packed, only to find its keys again when it is taken out.
+built afresh. The words of a memory are kept as well, only to find its keys again when it is taken out.
 """
 
 from __future__ import annotations
 
 import json
-import zlib
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple
@@ -25,8 +24,6 @@ from lorehooks.core.text import sequence
 from lorehooks.core.vectors import VectorTable
 
 _GROW = 1024
-_QUICK = 1
-"""Compression level: memories are short, and a removal should not wait."""
 
 
 class Entry(NamedTuple):
@@ -66,7 +63,7 @@ class RecallIndex:
         source = (node.uri, node.content[:MAX_CONTENT_CHARS], node.disclosure, node.glossary)
         found = document(*source)
         rows = self._view_rows(views)
-        packed = zlib.compress(json.dumps(source, ensure_ascii=False).encode("utf-8", "surrogatepass"), _QUICK)
+        packed = json.dumps(source, ensure_ascii=False).encode("utf-8", "surrogatepass")
         self._entries[slot] = Entry(node.uuid, node.uri, node.priority, node.glossary, rows, packed)
         self._slot[node.uuid] = slot
         self.postings.put(slot, found.strengths)
@@ -124,10 +121,7 @@ class RecallIndex:
 
     def document_at(self, slot: int) -> Document:
         """The keys of the memory at a slot, found again from its words."""
-        uri, content, disclosure, glossary = json.loads(
-            zlib.decompress(self.entry(slot).packed).decode("utf-8", "surrogatepass")
-        )
-        return document(uri, content, disclosure, glossary)
+        return document(*json.loads(self.entry(slot).packed.decode("utf-8", "surrogatepass")))
 
     def slot_of(self, uuid: str) -> int | None:
         return self._slot.get(uuid)

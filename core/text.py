@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
@@ -26,6 +26,9 @@ _PIECE = re.compile(
 _CJK_RUN, _WORD = 1, 2
 _IS_CJK = re.compile(f"[{_CJK}]")
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_A-Za-z]+")
+_VOWEL = re.compile("[aeiouy]")
+_ENDS = frozenset("degnsty")
+"""Last letters of the endings that a stem goes without."""
 _NOT_WORD = re.compile(r"[^\w]+")
 _NOT_WORD_OR_BAR = re.compile(r"[^\w]+|_+")
 _METADATA = re.compile(
@@ -106,6 +109,11 @@ def is_cjk(char: str) -> bool:
     return _IS_CJK.match(char) is not None
 
 
+def cjk_letters(text: str) -> int:
+    """How many letters of a text are written without spaces between words; marks of those scripts do not count."""
+    return 0 if text.isascii() else sum(map(str.isalnum, _IS_CJK.findall(text)))
+
+
 def tokens(text: str, limit: int | None = None) -> list[Token]:
     """All searchable pieces in reading order; at most `limit` written words and runs when given."""
     found: list[Token] = []
@@ -127,17 +135,38 @@ def tokens(text: str, limit: int | None = None) -> list[Token]:
 
 def _word(piece: str, unit: int) -> list[Token]:
     """A compound gives itself and its parts; a plain word gives its stem."""
+    plain = _plain(piece)
+    if plain:
+        return [Token(stem(plain), piece[:MAX_WORD], "word", unit)]
     parts = split_identifier(piece)
-    lowered = piece.strip("_").lower()[:MAX_WORD] or "_"
-    if len(parts) <= 1 and parts[:1] == (lowered,):
-        return [Token(stem(lowered), piece[:MAX_WORD], "word", unit)]
-    found = [Token(lowered, piece[:MAX_WORD], "whole", unit)]
-    for chunk in _NOT_WORD.split(piece):  # `RefundService` inside `RefundService.Partial` is a name of its own
-        name = chunk.strip("_").lower()[:MAX_WORD]
-        if name not in (lowered, "") and name not in parts:
-            found.append(Token(name, chunk[:MAX_WORD], "whole", unit))
+    found = [Token(name, surface, "whole", unit) for name, surface in _wholes(piece, parts)]
     found += [Token(stem(part), part, "word", unit) for part in parts]
     return found
+
+
+def _plain(piece: str) -> str:
+    """A word that is no compound, lower-cased; empty for a compound."""
+    one_case = piece.islower() or piece.isupper() or piece[1:].islower() or piece.isdigit()
+    if one_case and piece.isascii() and piece.isalnum():  # most words, and quick to tell
+        return piece.lower()[:MAX_WORD]
+    lowered = _lowered(piece)
+    return lowered if split_identifier(piece) == (lowered,) else ""
+
+
+def _wholes(piece: str, parts: Sequence[str]) -> list[tuple[str, str]]:
+    """(key, surface) of a compound as it stands, and of names inside it: `RefundService` in `RefundService.Partial`."""
+    lowered = _lowered(piece)
+    found = [(lowered, piece[:MAX_WORD])]
+    if _NOT_WORD.search(piece):
+        for chunk in _NOT_WORD.split(piece):
+            name = chunk.strip("_").lower()[:MAX_WORD]
+            if name not in (lowered, "") and name not in parts:
+                found.append((name, chunk[:MAX_WORD]))
+    return found
+
+
+def _lowered(piece: str) -> str:
+    return piece.strip("_").lower()[:MAX_WORD] or "_"
 
 
 @lru_cache(maxsize=4096)
@@ -166,27 +195,30 @@ def keys(text: str) -> tuple[list[str], list[str]]:
     """
     found: list[str] = []
     order: list[str] = []
-    for match in _PIECE.finditer(clean(text)):
-        piece = match.group()
-        if match.lastindex == _CJK_RUN:
-            order += piece
-            found += piece
-            found += [piece[at : at + 2] for at in range(len(piece) - 1)]
-        elif match.lastindex == _WORD:
-            of_piece, of_order = _word_keys(piece[: MAX_WORD * 4])
+    for run, word, symbol in _PIECE.findall(clean(text)):
+        if word:
+            of_piece, of_order = _word_keys(word[: MAX_WORD * 4])
             found += of_piece
             order += of_order
+        elif run:
+            order += run
+            found += run
+            found += [run[at : at + 2] for at in range(len(run) - 1)]
         else:
-            found.append(piece)
+            found.append(symbol)
     return found, order
 
 
 @lru_cache(maxsize=8192)
 def _word_keys(piece: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    found = _word(piece, 0)
-    every = [token.key for token in found]
-    every += [key for token in found if token.kind == "whole" for key in joined(token.key)]
-    return tuple(every), tuple(token.key for token in found if token.kind == "word")
+    plain = _plain(piece)
+    if plain:
+        key = (stem(plain),)
+        return key, key
+    parts = split_identifier(piece)
+    wholes = [name for name, _ in _wholes(piece, parts)]
+    order = tuple(map(stem, parts))
+    return (*wholes, *order, *(key for whole in wholes for key in joined(whole))), order
 
 
 def joined(whole: str) -> Iterator[str]:
@@ -215,7 +247,7 @@ def stem(word: str) -> str:
 
     Only the ends of plain ASCII words of four letters and more change; the result is for comparing, not for reading.
     """
-    if len(word) < 4 or not word.isascii() or not word.isalpha():
+    if len(word) < 4 or word[-1] not in _ENDS or not word.isascii() or not word.isalpha():
         return word
     word = _singular(word)
     for ending in ("ment", "ness"):
@@ -248,7 +280,7 @@ def _singular(word: str) -> str:
 
 
 def _has_vowel(part: str) -> bool:
-    return any(char in "aeiouy" for char in part)
+    return _VOWEL.search(part) is not None
 
 
 def _undouble(part: str) -> str:

@@ -10,7 +10,7 @@ import hashlib
 import re
 
 from lorehooks.core.model import Node, View
-from lorehooks.core.text import is_cjk
+from lorehooks.core.text import cjk_letters
 
 GIST_CHARS = 420
 PREVIEW_CHARS = 900
@@ -23,10 +23,10 @@ _OCCASION_ZH = re.compile(r"^(?:当|在|如果|每当)?(?P<what>.*?)(?:的时候
 
 def language(text: str) -> str:
     """`zh` when a good part of the letters are Chinese, else `en`."""
-    letters = [char for char in text if char.isalnum()]
-    if not letters:
+    chinese = cjk_letters(text)
+    if not chinese:
         return "en"
-    return "zh" if sum(map(is_cjk, letters)) / len(letters) > _CJK_SHARE else "en"
+    return "zh" if chinese / sum(map(str.isalnum, text)) > _CJK_SHARE else "en"
 
 
 def rule_views(node: Node) -> tuple[View, ...]:
