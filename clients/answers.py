@@ -195,6 +195,14 @@ class SettingsPage(Answer):
     definitions: tuple[dict[str, Any], ...] = Field(default=(), alias="schema")
 
 
+class Tried(Answer):
+    """`POST /settings/test`: which model answered, and how."""
+
+    section: str
+    model: str
+    detail: str = ""
+
+
 class Proposal(Answer):
     """An agent's write to a boot node that waits for a person's yes. `before` and `after` are states of the node."""
 
@@ -211,29 +219,6 @@ class Pending(Answer):
     """`GET /pending`, oldest first."""
 
     proposals: tuple[Proposal, ...]
-
-
-class Verified(Answer):
-    """`POST /maintenance/verify`."""
-
-    ok: bool
-    problems: tuple[str, ...] = ()
-    counts: dict[str, Any] = Field(default_factory=dict)
-
-
-class Rebuilt(Answer):
-    """`POST /maintenance/rebuild`."""
-
-    success: bool
-    counts: dict[str, Any] = Field(default_factory=dict)
-
-
-class Stats(Answer):
-    """`GET /browse/recall/stats`: everything beyond these stays as the server says it."""
-
-    model_config = ConfigDict(frozen=True, extra="allow", protected_namespaces=())
-    window_days: int
-    summary: dict[str, Any]
 
 
 def checked(shape: type[Shape], reply: Reply, label: str) -> Shape:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -51,8 +51,3 @@ class Backend(ToolBackend, Protocol):
 
     async def close(self) -> None:
         """Let go of files and connections."""
-
-
-def shown_uris(recalled: Recalled) -> Sequence[str]:
-    """The addresses a recall showed, best first."""
-    return [candidate.uri for candidate in recalled.result.shown]

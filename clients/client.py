@@ -26,6 +26,8 @@ from lorehooks.core.tool_backend import ChildLine, DomainLine, NodeView, SearchH
 
 SECONDS = 10.0
 """What a call may take, unless its caller says otherwise."""
+_TRIAL_SECONDS = 30.0
+"""A server takes at most 15 of them."""
 LONG_SECONDS = 600.0
 """What maintenance of a large memory may take."""
 SOURCE_HEADER = "X-Lore-Source"
@@ -59,7 +61,6 @@ class LoreClient:
         self.endpoint = endpoint
         self.seconds = seconds
         self.hops = hops
-        self.long_seconds = LONG_SECONDS
         self._transport = Transport(endpoint, inner=inner)
 
     async def __aenter__(self) -> Self:
@@ -227,7 +228,7 @@ class LoreClient:
         """Restore a memory as it was after an event. Raises NotFoundError, InvalidError."""
         return await self._write("POST", "/browse/history", _address(uri), {"event_id": event_id}, origin)
 
-    # --- settings and maintenance ---
+    # --- settings and proposals ---
 
     async def settings(self, *, seconds: float | None = None) -> answers.SettingsPage:
         """All settings of the memory."""
@@ -237,6 +238,12 @@ class LoreClient:
         """Set several at once. Raises InvalidError for an unknown key or a wrong value."""
         reply = await self.send("PUT", "/settings", body={"patch": dict(patch)})
         return self._checked(answers.SettingsPage, reply)
+
+    async def test_settings(self, section: str) -> answers.Tried:
+        """Have the server call its endpoint of `embedding` or `view_llm` once. Raises InvalidError, ServerError."""
+        return await self._post(
+            answers.Tried, "/settings/test", {"section": section}, seconds=_TRIAL_SECONDS, repeatable=True
+        )
 
     async def reset_settings(self, keys: Sequence[str]) -> answers.SettingsPage:
         """Take several back to their defaults. Raises InvalidError for an unknown key."""
@@ -249,20 +256,6 @@ class LoreClient:
     async def decide(self, number: int, *, accepted: bool) -> WriteResult:
         """Accept or reject one of them. Raises NotFoundError, ConflictError."""
         return await self._write("POST", f"/pending/{number}", {}, {"accept": accepted}, Origin("cli"))
-
-    async def verify(self) -> answers.Verified:
-        """Check the log and every projection of the server's memory."""
-        reply = await self.send("POST", "/maintenance/verify", body={}, seconds=self.long_seconds, repeatable=True)
-        return self._checked(answers.Verified, reply)
-
-    async def rebuild(self) -> answers.Rebuilt:
-        """Build the projections anew from the log."""
-        reply = await self.send("POST", "/maintenance/rebuild", body={}, seconds=self.long_seconds, repeatable=True)
-        return self._checked(answers.Rebuilt, reply)
-
-    async def stats(self, *, days: int = 7) -> answers.Stats:
-        """What recall showed in the last days, and what of it was opened."""
-        return await self._get(answers.Stats, "/browse/recall/stats", {"days": str(days)})
 
     # --- the wire ---
 

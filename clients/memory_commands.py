@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,9 +12,11 @@ from lorehooks.clients.command import Group, Invocation, json_option, pass_invoc
 from lorehooks.clients.node_commands import CLI, secret_option, tell_write
 from lorehooks.clients.output import Column
 from lorehooks.clients.text_input import asked_content, given_content, keywords
+from lorehooks.core.model import WriteResult
 from lorehooks.core.repository import repository_of
 
 if TYPE_CHECKING:
+    from lorehooks.clients.answers import Proposal
     from lorehooks.clients.client import LoreClient
 
 _PENDING = (
@@ -90,18 +92,16 @@ def pending() -> None:
 @pass_invocation
 def list_(invocation: Invocation, *, diff: bool) -> None:
     """What waits, oldest first."""
-    proposals = _waiting(invocation)
+    proposals = invocation.ask(lambda client: client.pending())
     if invocation.as_json:
         output.say_json({"proposals": proposals})
     elif diff:
         for proposal in proposals:
-            output.say(f"{proposal['number']}  {proposal['uri']}  {_by(proposal)}", bold=True)
+            output.say(f"{proposal.number}  {proposal.uri}  {_by(proposal)}", bold=True)
             for line in _diff(proposal):
                 output.say_diff(f"  {line}")
     else:
-        rows = [
-            (each["number"], each["uri"], output.moment(each["at"]), _by(each), _summary(each)) for each in proposals
-        ]
+        rows = [(each.number, each.uri, output.moment(each.at), _by(each), _summary(each)) for each in proposals]
         output.say_table(_PENDING, rows, empty="Nothing waits for you.")
 
 
@@ -124,36 +124,33 @@ def reject(invocation: Invocation, numbers: tuple[int, ...]) -> None:
 
 
 def _decide(invocation: Invocation, numbers: tuple[int, ...], *, accepted: bool) -> None:
-    async def decide(client: LoreClient) -> list[dict[str, Any]]:
-        body = {"accept": accepted}
-        return [await client.ask(dict[str, Any], "POST", f"/pending/{number}", body=body) for number in numbers]
+    async def decide(client: LoreClient) -> list[WriteResult]:
+        return [await client.decide(number, accepted=accepted) for number in numbers]
 
     done = invocation.ask(decide)
     if invocation.as_json:
-        output.say_json({"decided": [{"number": n, **each} for n, each in zip(numbers, done, strict=True)]})
+        decided = [
+            {"number": number, "success": True, "accepted": accepted, "uri": each.uri, "node_uuid": each.uuid}
+            for number, each in zip(numbers, done, strict=True)
+        ]
+        output.say_json({"decided": decided})
         return
     for number, each in zip(numbers, done, strict=True):
-        output.say(f"{'Accepted' if accepted else 'Rejected'} {number}: {each['uri']}")
+        output.say(f"{'Accepted' if accepted else 'Rejected'} {number}: {each.uri}")
 
 
-def _waiting(invocation: Invocation) -> list[dict[str, Any]]:
-    page = invocation.ask(lambda client: client.ask(dict[str, Any], "GET", "/pending"))
-    proposals: list[dict[str, Any]] = page["proposals"]
-    return proposals
+def _by(proposal: Proposal) -> str:
+    return proposal.client_type or proposal.source
 
 
-def _by(proposal: dict[str, Any]) -> str:
-    return str(proposal["client_type"] or proposal["source"])
-
-
-def _summary(proposal: dict[str, Any]) -> str:
+def _summary(proposal: Proposal) -> str:
     lines = [line for line in _diff(proposal) if line[:1] in "+-"]
     return " ".join(lines) or "no difference to what is there now"
 
 
-def _diff(proposal: dict[str, Any]) -> list[str]:
+def _diff(proposal: Proposal) -> list[str]:
     """What would change, field by field."""
-    before, after = proposal["before"], proposal["after"]
+    before, after = proposal.before, proposal.after
     found: list[str] = []
     for name in after:
         if after[name] != before.get(name):

@@ -53,13 +53,10 @@ class HookEvent:
     folder: str | None = None
     repository: str | None = None
     agent_id: str | None = None
-    agent_type: str | None = None
     parent_session_id: str | None = None
     turn_id: str | None = None
     tool_name: str = ""
     tool_input: Mapping[str, object] = field(default_factory=dict)
-    tool_call_id: str | None = None
-    transcript_path: str | None = None
     reason: str = ""
 
 
@@ -139,13 +136,10 @@ def read_common(runtime: Runtime, event_name: str, payload: object) -> HookEvent
         prompt=prompt,
         cwd=fields.string(payload, "cwd"),
         agent_id=agent_id,
-        agent_type=fields.string(payload, "agent_type", "agentType"),
         parent_session_id=_identifier(payload, "parent_session_id", "parentSessionId"),
         turn_id=_identifier(payload, "turn_id", "turnId", "prompt_id"),
         tool_name=tool_name,
         tool_input=tool_input if isinstance(tool_input, Mapping) else {},
-        tool_call_id=_identifier(payload, "tool_use_id", "toolUseId", "tool_call_id", "toolCallId"),
-        transcript_path=fields.string(payload, "transcript_path", "transcriptPath"),
         reason=reason,
     )
 

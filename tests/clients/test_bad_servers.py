@@ -53,9 +53,6 @@ CALLS: dict[str, Callable[[LoreClient], Awaitable[object]]] = {
     "reset_settings": lambda client: client.reset_settings(["recall.display.max_display_items"]),
     "pending": lambda client: client.pending(),
     "decide": lambda client: client.decide(1, accepted=True),
-    "verify": lambda client: client.verify(),
-    "rebuild": lambda client: client.rebuild(),
-    "stats": lambda client: client.stats(),
 }
 WRITES = ("create_node", "update_node", "delete_node", "move_node", "rollback", "put_settings", "decide")
 
@@ -94,7 +91,6 @@ async def outcomes(url: str, *, token: str | None = TOKEN, seconds: float = PATI
             return result, time.monotonic() - began
 
     async with LoreClient(Endpoint(url, token), seconds=seconds) as client:
-        client.long_seconds = seconds
         found = await asyncio.gather(*(one(call) for call in CALLS.values()))
     assert max(took for _, took in found) < PATIENCE
     return dict(zip(CALLS, (result for result, _ in found), strict=True))
