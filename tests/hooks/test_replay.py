@@ -138,6 +138,13 @@ def runs_of(lore, session: str = SESSION) -> list[dict]:
     return json.loads(out)["runs"]
 
 
+def recorded_ids(backend: EmbeddedBackend) -> list[str]:
+    """The query ids of all recalls so far, oldest first."""
+    assert backend.recorder.flush()
+    rows = backend.recorder.database.query("SELECT query_id FROM runs WHERE query_id IS NOT NULL ORDER BY id")
+    return [row["query_id"] for row in rows]
+
+
 def test_sessions_are_listed_newest_first_with_what_they_showed(world, lore):
     world.play(create(WEBHOOKS), world.start(), world.prompt(), world.prompt("thanks"), world.prompt(session="b" * 36))
     code, out, _ = lore("replay", "--json")
@@ -151,7 +158,7 @@ def test_sessions_are_listed_newest_first_with_what_they_showed(world, lore):
 
 def test_a_timeline_tells_what_was_shown_what_not_and_what_was_opened(world, lore):
     async def opened(backend: EmbeddedBackend, _: Dispatcher) -> None:
-        query_id = next(iter(backend._recalls))
+        query_id, *_ = recorded_ids(backend)
         await backend.mark_used(uri=WEBHOOKS.uri, how="passed", query_id=query_id, session_id=SESSION)
 
     world.play(create(WEBHOOKS), world.prompt(), opened, world.prompt("/clear"), world.prompt("zzz qqq"))
@@ -186,7 +193,7 @@ def test_a_new_epoch_stands_in_the_timeline(world, lore):
 
 def test_what_a_session_start_recalled_is_told_explained_and_marked_like_a_prompt(world, lore):
     async def opened(backend: EmbeddedBackend, _: Dispatcher) -> None:
-        for query_id in list(backend._recalls):
+        for query_id in recorded_ids(backend):
             await backend.mark_used(uri=WEBHOOKS.uri, how="passed", query_id=query_id, session_id=SESSION)
 
     folder = world.home.root / "checkout-api"
