@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -11,7 +10,7 @@ from dataclasses import dataclass
 from lorehooks.core.errors import NotFoundError
 from lorehooks.core.events import event_of, node_of, project
 from lorehooks.core.model import Node, View
-from lorehooks.core.schema import MIGRATIONS
+from lorehooks.core.projections import empty_copy, refined_in, settings_in
 from lorehooks.core.settings import Settings
 
 
@@ -38,20 +37,13 @@ def memory_at(log: sqlite3.Connection, seq: int, progress: Callable[[], None] = 
     """
     if seq > last_event(log):
         raise NotFoundError(f"This memory's log ends before event {seq}", hint="was the memory moved or restored?")
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as copy:
-        copy.row_factory = sqlite3.Row
-        for step in MIGRATIONS:
-            copy.executescript(step.script)
+    with closing(empty_copy()) as copy:
         for row in log.execute("SELECT * FROM events WHERE seq <= ? ORDER BY seq", (seq,)):
             project(copy, event_of(row))
             progress()
-        refined: dict[str, list[tuple[View, str]]] = {}
-        for row in copy.execute("SELECT * FROM views"):
-            view = View(row["type"], row["text"], "llm", row["model"])
-            refined.setdefault(row["node_uuid"], []).append((view, row["signature"]))
         return Past(
             seq,
             tuple(node_of(row) for row in copy.execute("SELECT * FROM nodes ORDER BY uri")),
-            refined,
-            Settings({row["key"]: json.loads(row["value"]) for row in copy.execute("SELECT * FROM settings")}),
+            refined_in(copy.execute("SELECT * FROM views")),
+            settings_in(copy.execute("SELECT * FROM settings")),
         )

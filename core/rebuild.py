@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from lorehooks.core.errors import LoreError, StorageError
 from lorehooks.core.events import event_of, project
-from lorehooks.core.schema import MIGRATIONS, PROJECTIONS
+from lorehooks.core.projections import empty_copy
+from lorehooks.core.schema import PROJECTIONS
 from lorehooks.core.store import Store
 
 
@@ -45,7 +46,7 @@ def verify(store: Store) -> Verification:
     """Compare the projections with a replay of the log beside them, all as of one moment; nothing is changed."""
     problems = [f"the database file: {text}" for text in store.database.check()]
     events = nodes = 0
-    replayed = _empty_copy()
+    replayed = empty_copy()
     try:
         with store.database.snapshot() as stored:
             (nodes,) = stored.execute("SELECT count(*) FROM nodes").fetchone()
@@ -76,17 +77,9 @@ def _replay(
     return count
 
 
-def _empty_copy() -> sqlite3.Connection:
-    connection = sqlite3.connect(":memory:", isolation_level=None)
-    connection.row_factory = sqlite3.Row
-    for step in MIGRATIONS:
-        connection.executescript(step.script)
-    return connection
-
-
 def _definitions() -> dict[str, list[str]]:
     """Each projection with the statements that create it and its indexes in the newest schema."""
-    empty = _empty_copy()
+    empty = empty_copy()
     try:
         return {
             table: [

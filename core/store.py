@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import sqlite3
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,11 +12,12 @@ from pathlib import Path
 from lorehooks.core import uri as uris
 from lorehooks.core.clock import Clock, system_clock, to_iso
 from lorehooks.core.database import Database
-from lorehooks.core.errors import InvalidError, NotFoundError, StorageError
+from lorehooks.core.errors import NotFoundError, StorageError
 from lorehooks.core.events import Event, EventType, State, append, event_of, node_of, state_of
 from lorehooks.core.model import BOOT_URIS, Change, Node, Origin, View
+from lorehooks.core.projections import refined_in, settings_in
 from lorehooks.core.schema import MIGRATIONS
-from lorehooks.core.settings import SETTINGS, Settings, Value
+from lorehooks.core.settings import Settings
 from lorehooks.core.wellformed import well_formed
 
 _BOOT_SOURCE = "system"
@@ -142,12 +142,7 @@ class Store:
         found = self._settings
         if found is None:
             state = self._settings_state
-            changed: dict[str, Value] = {}
-            for row in self.database.query("SELECT key, value FROM settings"):
-                if row["key"] in SETTINGS:
-                    with contextlib.suppress(InvalidError):
-                        changed[row["key"]] = SETTINGS[row["key"]].check(json.loads(row["value"]))
-            found = Settings(changed)
+            found = settings_in(self.database.query("SELECT key, value FROM settings"))
             if state == self._settings_state:  # else another thread has written in the meantime
                 self._settings = found
         return found
@@ -205,16 +200,12 @@ class Store:
 
     def refined_views(self) -> dict[str, list[tuple[View, str]]]:
         """Views that a model wrote: node uuid to `(view, signature of the node it was written for)`."""
-        found: dict[str, list[tuple[View, str]]] = {}
-        for row in self.database.query("SELECT * FROM views"):
-            view = View(row["type"], row["text"], "llm", row["model"])
-            found.setdefault(row["node_uuid"], []).append((view, row["signature"]))
-        return found
+        return refined_in(self.database.query("SELECT * FROM views"))
 
     def refined_views_of(self, node_uuid: str) -> list[tuple[View, str]]:
         """The same of one node."""
         rows = self.database.query("SELECT * FROM views WHERE node_uuid = ?", (node_uuid,))
-        return [(View(row["type"], row["text"], "llm", row["model"]), row["signature"]) for row in rows]
+        return refined_in(rows).get(node_uuid, [])
 
     def counts(self) -> dict[str, int]:
         """How many nodes and events there are, and the number of the last event."""
