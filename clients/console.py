@@ -14,6 +14,7 @@ from datetime import timedelta
 from lorehooks.clients.embedded import EmbeddedBackend
 from lorehooks.core import backup_v1, footprints, proposals, rebuild
 from lorehooks.core import uri as uris
+from lorehooks.core.archive import Archive
 from lorehooks.core.backup_forget import forget_in_backups, plan_backups
 from lorehooks.core.clock import to_iso
 from lorehooks.core.errors import ConflictError, NotFoundError, StorageError
@@ -22,6 +23,8 @@ from lorehooks.core.footprints import Updater
 from lorehooks.core.forget import ForgetPlan, ForgetResult, forget, holds, plan_forget, text_pattern, uuids_at
 from lorehooks.core.history import history
 from lorehooks.core.home import Home
+from lorehooks.core.merge import MergePlan, Wishes
+from lorehooks.core.merge_write import merge, preview
 from lorehooks.core.model import BOOT_URIS, Change, Node, NodeDraft, Origin, View, WriteResult
 from lorehooks.core.run_forget import count_records, forget_records
 from lorehooks.core.store import not_found
@@ -191,6 +194,23 @@ class Console:
         moment = self.store.clock()
         content = await asyncio.to_thread(backup_v1.export, self.store, created_at=to_iso(moment), release=release)
         return content, f"lore-backup-{moment:%Y-%m-%d-%H-%M-%S}.json"
+
+    async def preview_import(self, archive: Archive, wishes: Wishes) -> MergePlan:
+        """What an import would do; see `core.merge`."""
+        return await asyncio.to_thread(preview, self.store, archive, wishes)
+
+    async def import_archive(self, archive: Archive, wishes: Wishes) -> MergePlan:
+        """Bring an archive in, in one transaction. Raises SecretError, StorageError."""
+        results: list[MergePlan] = []
+
+        def work() -> Sequence[Change]:
+            done = merge(self.store, archive, wishes)
+            results.append(done.plan)
+            return done.changes
+
+        await self.backend.change_many(work)
+        self.backend.models.follow([entry.key for entry in results[0].settings if entry.taken])
+        return results[0]
 
     async def plan_forget(self, addresses: Sequence[uris.Uri], matching: str) -> ForgetOutlook:
         """What `forget` would take. Raises NotFoundError for an address that neither memory nor backup knows."""

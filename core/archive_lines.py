@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -24,7 +23,7 @@ from lorehooks.core.archive import (
 )
 from lorehooks.core.errors import InvalidError, short
 from lorehooks.core.events import Event
-from lorehooks.core.wellformed import well_formed_json
+from lorehooks.core.wellformed import json_line, well_formed_json
 
 FORM = "jsonl-1"
 
@@ -80,4 +79,4 @@ def _setting(raw: Any, number: int) -> tuple[str, Any]:
 
 
 def _line(value: dict[str, Any]) -> bytes:
-    return json.dumps(value, ensure_ascii=False).encode() + b"\n"
+    return json_line(value).encode() + b"\n"

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from lorehooks.core.errors import InvalidError
-from lorehooks.core.wellformed import well_formed
+from lorehooks.core.wellformed import json_line, well_formed
 
 FENCE = "---"
 Value = str | list[str]
@@ -33,7 +33,6 @@ _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 _SINGLE = re.compile(r"'(?:[^']|'')*'")
 _AFTER = re.compile(r"[ \t]*(?:#.*)?")
 _EMPTY = frozenset({"null", "Null", "NULL", "~"})
-_TO_ESCAPE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,8 +158,7 @@ def _scalar(text: str, bare: re.Pattern[str], line: int) -> tuple[str, str]:
 
 
 def _dump(value: str | int | Sequence[str]) -> str:
-    text = json.dumps(value if isinstance(value, str | int) else list(value), ensure_ascii=False)
-    return _TO_ESCAPE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return json_line(value if isinstance(value, str | int) else list(value))
 
 
 def _wrong(line: int, what: str) -> InvalidError:

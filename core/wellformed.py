@@ -5,10 +5,12 @@ JSON may carry half of a surrogate pair and NUL; SQLite cannot bind the first, a
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+_ENDS_LINES = re.compile("[\x7f-\x9f\u2028\u2029\ufeff]")
 
 
 def well_formed(text: str) -> str:
@@ -25,3 +27,8 @@ def well_formed_json(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [well_formed_json(item) for item in value]
     return value
+
+
+def json_line(value: Any) -> str:
+    """JSON that is one line to every reader: some end lines at U+0085 or U+2028 too, and YAML refuses control characters."""
+    return _ENDS_LINES.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))

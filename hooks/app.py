@@ -24,6 +24,7 @@ from lorehooks.clients.embedded import EmbeddedBackend
 from lorehooks.clients.errors import UnsupportedError
 from lorehooks.clients.open import open_backend
 from lorehooks.clients.target import resolve
+from lorehooks.core.backup import automatic_backup
 from lorehooks.core.errors import LoreError
 from lorehooks.core.guidance import resolve_language
 from lorehooks.core.home import Home
@@ -176,6 +177,17 @@ async def _housekeeping(parts: Parts) -> None:
         with contextlib.suppress(LoreError):  # a file that is damaged or was taken away is noticed where it is written
             await asyncio.to_thread(parts.recorder.prune, settings["records.days"], settings["records.megabytes"])
         parts.misses.cut()
+        if isinstance(parts.memory, EmbeddedBackend):
+            try:
+                await asyncio.to_thread(
+                    automatic_backup,
+                    parts.home,
+                    every_hours=settings["backup.every_hours"],
+                    keep=settings["backup.keep"],
+                    now=parts.memory.store.clock(),
+                )
+            except (LoreError, OSError) as error:
+                logger.warning("no automatic backup: %s", error)
         await asyncio.sleep(_HOUSEKEEPING_SECONDS)
 
 

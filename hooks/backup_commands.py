@@ -25,10 +25,10 @@ _KINDS = {copies.AUTOMATIC: "automatic", copies.BEFORE_RESTORE: "before a restor
 @json_option
 @pass_invocation
 def backup(invocation: Invocation, file: Path | None, *, wants_list: bool) -> None:
-    """Copy the whole memory, history and all, to FILE; by default to a new one in the home's backups folder.
+    """Copy the whole memory, while it is in use.
 
-    The memory stays in use meanwhile, and the copy is as of one moment. It is read back by lore restore. Automatic ones:
-    lore config set backup.every_hours 24.
+    The copy, history and all, is as of one moment: FILE, or a new one in the home's backups folder. lore restore reads it
+    back. For automatic ones: lore config set backup.every_hours 24.
     """
     home = invocation.home
     if wants_list:
@@ -55,9 +55,9 @@ def backup(invocation: Invocation, file: Path | None, *, wants_list: bool) -> No
 @json_option
 @pass_invocation
 def restore(invocation: Invocation, file: Path, *, yes: bool) -> None:
-    """Make the backup FILE the memory of this home, instead of what is there.
+    """Put a backup in the place of the memory.
 
-    It is checked beside the memory first. The memory from before is kept in the backups folder. To add to a memory and
+    FILE is checked beside the memory first. The memory from before is kept in the backups folder. To add to a memory and
     not replace it: lore import.
     """
     from lorehooks.hooks import restore as restoring

@@ -24,12 +24,13 @@ def local_answer(
 ) -> Iterator[http.client.HTTPResponse]:
     """The answer of a running service, to be read inside the block. `seconds` is the longest silence that is waited for.
 
+    A body of bytes is JSON already.
     Raises LoreError in the words of the service when it refuses, StorageError when none runs or it does not answer.
     """
     connection = http.client.HTTPConnection("lore")
     try:
         connection.sock = service.connect(home, seconds)
-        sent = None if body is None else json.dumps(body)
+        sent = body if body is None or isinstance(body, bytes) else json.dumps(body)
         connection.request(method, path, sent, {"Content-Type": "application/json", **(headers or {})})
         answer = connection.getresponse()
         if answer.status >= http.client.BAD_REQUEST:

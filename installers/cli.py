@@ -39,6 +39,14 @@ MENU: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "node": ("lorehooks.clients.node_commands:node", "Create, read, change, find and restore memories."),
         "boot": ("lorehooks.hooks.preview_commands:boot", "Print what a session starts with, or edit its rules."),
         "recall": ("lorehooks.hooks.preview_commands:recall", "Print the block that a prompt would get."),
+        "export": (
+            "lorehooks.hooks.transfer_commands:export",
+            "Write the memory out in a form that people and other programs read.",
+        ),
+        "import": (
+            "lorehooks.hooks.transfer_commands:import_",
+            "Take memories in from files, with their history where they have it.",
+        ),
         "forget": ("lorehooks.clients.forget_command:forget", "Purge memories for good."),
         "pending": (
             "lorehooks.clients.memory_commands:pending",
@@ -62,6 +70,8 @@ MENU: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "service": ("lorehooks.hooks.commands:service", "The local service that hooks and tools talk to."),
         "serve": ("lorehooks.hooks.commands:serve", "Be a Lore server for other clients."),
         "mcp": ("lorehooks.hooks.commands:mcp", "Be an MCP server on stdin and stdout."),
+        "backup": ("lorehooks.hooks.backup_commands:backup", "Copy the whole memory, while it is in use."),
+        "restore": ("lorehooks.hooks.backup_commands:restore", "Put a backup in the place of the memory."),
         "verify": ("lorehooks.hooks.maintenance_commands:verify", "Compare the memory with its log."),
         "rebuild": (
             "lorehooks.hooks.maintenance_commands:rebuild",

@@ -13,19 +13,13 @@ from starlette.responses import Response, StreamingResponse
 from lorehooks.clients.console import Console, ForgetOutlook
 from lorehooks.core import uri as uris
 from lorehooks.core.errors import InvalidError, LoreError, NotFoundError
-from lorehooks.core.model import BOOT_URIS, CLIENT_TYPES, VIEW_TYPES, ViewType
+from lorehooks.core.model import BOOT_URIS, VIEW_TYPES, ViewType
 from lorehooks.hooks import traces
 from lorehooks.hooks.api.fields import Flag, Snapshot, snapshot
 from lorehooks.hooks.api.operation import Answer, Body, Call, Operation, Query, operation
+from lorehooks.hooks.api.person import require_person
 
 operations: list[Operation] = []
-
-
-class PersonOnlyError(LoreError):
-    """An agent asked for what only the user may decide."""
-
-    code = "person_only"
-    status = 403
 
 
 class ProposalAnswer(Answer):
@@ -89,7 +83,7 @@ class IndexCounts(Answer):
 
 
 class IndexAnswer(Answer):
-    """Views are made by rule or kept as a model wrote them; a rebuild asks no model."""
+    """Views are made by rule or kept as a model wrote them. Of one memory they are written anew a moment later."""
 
     success: Literal[True] = True
     source_count: int
@@ -162,7 +156,7 @@ async def pending(call: Call) -> PendingAnswer:
 
 @operation(operations, "POST", "/pending/{number}", "Accept or reject one of them")
 async def decide(call: Call, body: DecideBody) -> Decided:
-    _require_person(call)
+    require_person(call)
     text = call.request.path_params["number"]
     if not text.isdecimal() or len(text) > 15:  # noqa: PLR2004  beyond any number that an event can have
         raise NotFoundError(f"There is no proposal {text[:40]}", hint="lore pending list")
@@ -192,6 +186,7 @@ async def rebuild_index(call: Call, body: IndexBody) -> IndexAnswer:
     if body.path and body.path.strip("/ "):
         node = backend.store.require(uris.parse(f"{body.domain or uris.DEFAULT_DOMAIN}://{body.path}"))
         backend.live.refresh(node)
+        backend.models.refiner.ask_for(node.uuid, anew=True)
         return _index_answer(1, len(node.glossary))
     count = await backend.live.rebuild()
     return _index_answer(count, len(await Console(backend).glossary()))
@@ -199,7 +194,7 @@ async def rebuild_index(call: Call, body: IndexBody) -> IndexAnswer:
 
 @operation(operations, "POST", "/maintenance/forget", "Purge memories from the log, views, records and caches")
 async def forget(call: Call, body: ForgetBody) -> ForgetAnswer:
-    _require_person(call)
+    require_person(call)
     if not body.uris and not body.matching.strip():
         raise InvalidError("Name what to forget: uris, matching, or both")
     parts = call.parts
@@ -267,11 +262,6 @@ async def _told(console: Console) -> AsyncIterator[bytes]:
             yield json.dumps(line).encode() + b"\n"
     finally:
         await task
-
-
-def _require_person(call: Call) -> None:
-    if call.client_type in CLIENT_TYPES or call.client_type == "mcp":
-        raise PersonOnlyError("Only the user may decide this, not an agent", hint="lore pending list")
 
 
 def _index_answer(memories: int, keywords: int) -> IndexAnswer:

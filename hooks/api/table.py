@@ -20,6 +20,7 @@ from lorehooks.hooks.api import (
     settings,
     setup,
     stats,
+    transfer,
     write,
 )
 from lorehooks.hooks.api.envelope import Endpoint, error_response
@@ -39,6 +40,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *setup.operations,
     *maintenance.operations,
     *backup.operations,
+    *transfer.operations,
 )
 
 

@@ -97,7 +97,40 @@ def test_a_backup_holds_every_table_and_the_exact_log(api, make):
     log = document["lorehooks"]["events"]
     assert len(log) == api.post("/api/maintenance/verify").json()["counts"]["events"]
     assert [event["seq"] for event in log] == sorted(event["seq"] for event in log)
-    assert api.get("/api/backup?action=list").status_code == 404
+    assert api.get("/api/backup?action=webdav").status_code == 404
+
+
+def test_backups_in_the_home_are_made_listed_and_sent_to_a_person(api, make):
+    make("work://a", "One.")
+    (made,) = api.post("/api/backup", json={}).json()["results"]
+    assert api.get("/api/backup?action=list").json() == {"backups": [made]}
+    status = api.get("/api/backup").json()
+    assert (status["last_backup"], status["local_count"]) == (made["created_at"], 1)
+    sent = api.get(f"/api/backup?action=download&filename={made['filename']}")
+    assert sent.content == (api.home.backups / made["filename"]).read_bytes()
+    assert len(sent.content) == made["size"]
+    for name in ("../lore.db", "lore.db", ""):
+        assert api.get("/api/backup", params={"action": "download", "filename": name}).status_code == 404
+    assert api.post("/api/backup?client_type=pi", json={}).status_code == 403
+    assert api.get(f"/api/backup?action=download&client_type=pi&filename={made['filename']}").status_code == 403
+    assert api.post("/api/backup", json={"action": "restore", "data": {}}).status_code == 404
+
+
+def test_an_import_shows_its_plan_then_brings_everything_in_and_recall_knows_it(api, make):
+    make("work://a", "Mine.")
+    node = {"uri": "work://a/b", "content": "Theirs.", "priority": 2, "glossary": ["quokka"]}
+    archive = {"nodes": [node, {**node, "uri": "work://a", "content": "Other."}]}
+    plan = api.post("/api/maintenance/import", json=archive).json()
+    assert (plan["success"], plan["counts"]) == (False, {"new": 1, "filled": 0, "same": 0, "different": 1})
+    assert api.get("/api/browse/node?domain=work&path=a/b").status_code == 404
+    done = api.post("/api/maintenance/import?confirm=1&keep=theirs", json=archive).json()
+    assert (done["success"], [one["taken"] for one in done["entries"]]) == (True, [True, True])
+    assert api.get("/api/browse/search?q=quokka").json()["results"][0]["uri"] == "work://a"
+    assert api.get("/api/browse/node?domain=work&path=a").json()["node"]["content"] == "Other."
+    assert api.post("/api/maintenance/verify").json()["ok"] is True
+    assert api.post("/api/maintenance/import?client_type=codex", json=archive).status_code == 403
+    assert api.post("/api/maintenance/import", content=b"{").status_code == 422
+    assert api.post("/api/maintenance/import", json={"nodes": [{"uri": "work://A B"}]}).status_code == 422
 
 
 def test_forget_shows_its_plan_and_does_nothing_without_confirmation(api, make):
