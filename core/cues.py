@@ -21,8 +21,8 @@ def explain(entry: Entry, question: Question, evidence: Evidence, place: int) ->
     verbatim: list[tuple[float, str]] = []
     near: list[tuple[float, str]] = []
     meant: set[str] = set()
-    for row, ask in enumerate(question.asks):
-        own, other = float(evidence.verbatim[row, place]), float(evidence.near[row, place])
+    owns, others = evidence.verbatim[:, place].tolist(), evidence.near[:, place].tolist()
+    for ask, own, other in zip(question.asks, owns, others, strict=True):
         if own * ask.mass >= _TOUCHED:
             verbatim.append((-own * ask.mass, ask.surface))
         elif other * ask.mass >= _TOUCHED:

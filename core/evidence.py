@@ -8,7 +8,7 @@ held against how much of the prompt it explains.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -83,8 +83,7 @@ def gather(question: Question, index: RecallIndex, project: str | None, factors:
     column[slots] = np.arange(len(slots))
     foreign = _foreign(index, question, project, slots)
     place = _places(question, index, foreign, project, slots)
-    verbatim, verbatim_text = _held([ask.keys for ask in question.asks], holders, index, column, foreign)
-    near, near_text = _held([ask.near for ask in question.asks], holders, index, column, foreign)
+    verbatim, verbatim_text, near, near_text = _held(question, holders, index, column, foreign)
     mass = np.array([ask.mass for ask in question.asks], dtype=np.float64)[:, None]
     said = np.maximum(verbatim, _TEXT_SHARE * verbatim_text)
     meant = np.maximum(np.maximum(said, near), _TEXT_SHARE * near_text)
@@ -143,14 +142,21 @@ def _slots(
     used = index.columns.used[: index.size]
     if len(index) <= _EVERYONE:
         return np.flatnonzero(used)
-    words = np.zeros(index.size)
+    lists: list[Packed] = []
+    worth: list[float] = []
     for ask in question.asks:
+        mass = max(ask.mass, _IDLE_WORD)
         for keys in (ask.keys, ask.near):
             for key, factor in keys.items():
                 packed = holders.get(key)
                 if packed is not None:
-                    telling = specificity(len(packed), len(index)) * max(ask.mass, _IDLE_WORD) * factor
-                    words[packed >> 8] += telling * np.maximum(packed >> 4 & 15, packed & 15)
+                    lists.append(packed)
+                    worth.append(specificity(len(packed), len(index)) * mass * factor)
+    words: Floats = np.zeros(index.size)
+    if lists:
+        held = np.concatenate(lists)
+        telling = np.repeat(worth, list(map(len, lists))) * np.maximum(held >> 4 & 15, held & 15)
+        words = np.bincount(held >> 8, telling, index.size).astype(np.float64, copy=False)
     for form in (*question.named, question.form):
         if form in holders:
             words[holders[form] >> 8] += FULL
@@ -171,34 +177,52 @@ def _best(values: Floats, most: int) -> NDArray[np.bool_]:
 
 
 def _held(
-    keys_of_asks: Sequence[Mapping[str, float]],
+    question: Question,
     holders: Mapping[str, Packed],
     index: RecallIndex,
     column: NDArray[np.int64],
     foreign: NDArray[np.bool_] | None,
-) -> tuple[Floats, Floats]:
-    """How strongly each slot holds each ask as a term and as text, times how telling that is; shape (asks, slots)."""
-    chosen = int(column.max(initial=-1)) + 1
-    as_term = np.zeros((len(keys_of_asks), chosen))
-    as_text = np.zeros((len(keys_of_asks), chosen))
-    for row, keys in enumerate(keys_of_asks):
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """How strongly each slot holds each ask, times how telling that is; each of shape (asks, slots).
+
+    Word for word as a term and as text, then the same for what the ask may stand for.
+    """
+    asks = len(question.asks)
+    as_term = np.zeros((2 * asks, int(column.max(initial=-1)) + 1))
+    as_text = np.zeros_like(as_term)
+    measured: dict[str, tuple[NDArray[np.int64], Packed, Packed, float, float]] = {}
+    for row, keys in enumerate((*(ask.keys for ask in question.asks), *(ask.near for ask in question.asks))):
         for key, factor in keys.items():
-            packed = holders.get(key)
-            if packed is None:
+            if key not in holders:
                 continue
-            strong = int(((packed >> 4 & 15) >= _STRONG).sum())
-            at = column[packed >> 8]
-            kept = at >= 0
-            at, packed = at[kept], packed[kept]
-            holding = len(holders[key])
-            term = (packed >> 4 & 15) * (factor / FULL * specificity(0.75 * strong + 0.25 * holding, len(index)))
-            text = (packed & 15) * (factor / FULL * specificity(holding, len(index)))
+            if key not in measured:
+                measured[key] = _measured(holders[key], index, column)
+            at, terms, texts, telling_term, telling_text = measured[key]
+            if not len(at):
+                continue
+            term: Floats = np.multiply(terms, factor / FULL * telling_term, dtype=np.float64)
+            text: Floats = np.multiply(texts, factor / FULL * telling_text, dtype=np.float64)
             if foreign is not None:
-                _yield_to_own(term, foreign[at])
-                _yield_to_own(text, foreign[at])
-            as_term[row, at] = np.maximum(as_term[row, at], term)
-            as_text[row, at] = np.maximum(as_text[row, at], text)
-    return as_term, as_text
+                outside = foreign[at]
+                _yield_to_own(term, outside)
+                _yield_to_own(text, outside)
+            if len(keys) > 1:
+                term, text = np.maximum(as_term[row, at], term), np.maximum(as_text[row, at], text)
+            as_term[row, at] = term
+            as_text[row, at] = text
+    return as_term[:asks], as_text[:asks], as_term[asks:], as_text[asks:]
+
+
+def _measured(
+    packed: Packed, index: RecallIndex, column: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], Packed, Packed, float, float]:
+    """Of one key: places among the chosen, strengths there as term and as text, and how telling it is as either."""
+    strong = int(np.count_nonzero((packed & 0xF0) >= _STRONG << 4))
+    at = column[packed >> 8]
+    kept = at >= 0
+    here = packed[kept]
+    as_term = specificity(0.75 * strong + 0.25 * len(packed), len(index))
+    return at[kept], here >> 4 & 15, here & 15, as_term, specificity(len(packed), len(index))
 
 
 def _yield_to_own(held: Floats, outside: NDArray[np.bool_]) -> None:
@@ -271,8 +295,8 @@ def _closeness(
     """Closeness of the prompt to gist and question views, calibrated and times the factor of the view."""
     if vector is None:
         return np.zeros(len(slots)), np.zeros(len(slots))
-    rows = index.columns.rows[slots]
     closeness = index.vectors.calibration.closeness
-    gist = closeness(index.vectors.cosines(rows[:, 0], vector)) * float(factors["views.weight.gist"])
-    asked = closeness(index.vectors.cosines(rows[:, 1], vector)) * float(factors["views.weight.question"])
+    cosines = index.vectors.cosines(index.columns.rows[slots].T.ravel(), vector)
+    gist = closeness(cosines[: len(slots)]) * float(factors["views.weight.gist"])
+    asked = closeness(cosines[len(slots) :]) * float(factors["views.weight.question"])
     return np.clip(gist, 0, 1), np.clip(asked, 0, 1)

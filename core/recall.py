@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -21,7 +21,7 @@ from lorehooks.core.evidence import Evidence, Floats, gather
 from lorehooks.core.index import Entry, RecallIndex, age_days
 from lorehooks.core.model import Candidate, RecallQuery, RecallResult, Signals, ViewType
 from lorehooks.core.question import Question, analyse
-from lorehooks.core.scoring import SIGNALS, Traits, bonuses, damping, fates, weigh
+from lorehooks.core.scoring import SIGNALS, Traits, Withheld, bonuses, damping, fates, weigh
 from lorehooks.core.text import cut, strip_metadata
 
 _ADDRESS = re.compile(r"[a-z0-9_]+://[a-z0-9_/]+", re.IGNORECASE)
@@ -62,10 +62,7 @@ def recall(index: RecallIndex, query: RecallQuery, settings: Mapping[str, Any], 
     )
     return RecallResult(
         text,
-        tuple(
-            replace(candidate(index, scored, place, now), withheld=why)
-            for place, why in zip(places, withheld, strict=True)
-        ),
+        tuple(candidate(index, scored, place, now, withheld=why) for place, why in zip(places, withheld, strict=True)),
         truncated_at=truncated_at,
         query_words=words_of(scored.question),
         lexical_damp=round(damping(words_of(scored.question)), 6),
@@ -138,7 +135,7 @@ def _entry(index: RecallIndex, scored: Scored, place: int) -> Entry:
     return index.entry(int(scored.evidence.slots[place]))
 
 
-def candidate(index: RecallIndex, scored: Scored, place: int, now: datetime) -> Candidate:
+def candidate(index: RecallIndex, scored: Scored, place: int, now: datetime, *, withheld: Withheld = "") -> Candidate:
     """One memory with its breakdown, cues and views that matched."""
     entry = _entry(index, scored, place)
     cues, matched_on = explain(entry, scored.question, scored.evidence, place)
@@ -159,6 +156,7 @@ def candidate(index: RecallIndex, scored: Scored, place: int, now: datetime) -> 
         matched_on=tuple(matched_on),
         views=tuple(views),
         age_days=round(age_days(updated, now), 4),
+        withheld=withheld,
     )
 
 
