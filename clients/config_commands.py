@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +11,9 @@ import click
 from lorehooks.clients import config as machine
 from lorehooks.clients import output
 from lorehooks.clients.command import Group, Invocation, json_option, pass_invocation
+from lorehooks.clients.endpoint_commands import key as key_command
+from lorehooks.clients.endpoint_commands import reload_service
+from lorehooks.clients.endpoint_commands import test as test_command
 from lorehooks.clients.output import Column
 from lorehooks.core.errors import InvalidError, NotFoundError
 from lorehooks.core.settings import SETTINGS, find
@@ -78,7 +80,7 @@ def set_(invocation: Invocation, key: str, value: str) -> None:
     _check_not_server(key)
     if key in SETTINGS and SETTINGS[key].scope == "machine":
         machine.save(invocation.home, {key: value})
-        _reload(invocation)
+        reload_service(invocation)
     else:
         checked = find(key).check(value) if key in SETTINGS else _foreign(invocation, key, value)
         invocation.ask(lambda client: client.put_settings({key: checked}))
@@ -99,10 +101,14 @@ def reset(invocation: Invocation, keys: tuple[str, ...]) -> None:
     theirs = [key for key in keys if key not in mine]
     if mine:
         machine.save(invocation.home, dict.fromkeys(mine))
-        _reload(invocation)
+        reload_service(invocation)
     if theirs:
         invocation.ask(lambda client: client.reset_settings(theirs))
     _tell(invocation, *keys)
+
+
+config.add_command(key_command)
+config.add_command(test_command)
 
 
 def _all(invocation: Invocation) -> list[Line]:
@@ -161,13 +167,6 @@ def _foreign(invocation: Invocation, key: str, value: str) -> Any:
         return json.loads(value)
     except ValueError:
         return value
-
-
-def _reload(invocation: Invocation) -> None:
-    from lorehooks.clients.connect import reload_service  # brings httpx
-
-    left = asyncio.run(reload_service(invocation.home))
-    output.warn([left] if left else [])
 
 
 def _shown(value: object) -> str:

@@ -59,8 +59,6 @@ class Refiner:
 
     def note(self, changes: Iterable[Change]) -> None:
         """Look at what a write changed."""
-        if self._model is None:
-            return
         for change in changes:
             if change.after is not None and wants_views(change.after):
                 self.ask_for(change.after.uuid)
@@ -69,6 +67,8 @@ class Refiner:
 
     def ask_for(self, uuid: str, *, anew: bool = False) -> None:
         """Put a memory first in the line; `anew` when its views are to be written again although they are up to date."""
+        if self._model is None:
+            return
         if anew:
             self._anew.add(uuid)
         self._unusable.discard(uuid)

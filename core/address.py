@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
-from lorehooks.core.errors import InvalidError
+from lorehooks.core.errors import InvalidError, short
 
 _PORTS = {"http": 80, "https": 443}
 _CALLS = ("/chat/completions", "/embeddings", "/completions", "/models")
@@ -24,16 +24,16 @@ def base_address(text: str) -> str:
         parts = urlsplit(text)
         port = parts.port
     except ValueError as error:
-        raise InvalidError(f"{text!r} is not an address: {error}", hint=_HINT, status=400) from None
+        raise InvalidError(f"{short(text)} is not an address: {error}", hint=_HINT, status=400) from None
     if parts.scheme not in _PORTS or not parts.hostname:
-        raise InvalidError(f"{text!r} is not the address of an endpoint", hint=_HINT, status=400)
+        raise InvalidError(f"{short(text)} is not the address of an endpoint", hint=_HINT, status=400)
     if parts.username is not None or parts.password is not None:
         raise InvalidError("A key does not stand in the address", hint="lore config key URL", status=400)
     if parts.query or parts.fragment or any(not "!" <= character <= "~" for character in text):
-        raise InvalidError(f"{text!r} has more than an address", hint=_HINT, status=400)
+        raise InvalidError(f"{short(text)} has more than an address", hint=_HINT, status=400)
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     shown = "" if port is None or port == _PORTS[parts.scheme] else f":{port}"
     path = parts.path.rstrip("/")
-    for call in _CALLS:
-        path = path.removesuffix(call)
-    return f"{parts.scheme}://{host}{shown}{path.rstrip('/')}"
+    while path.endswith(_CALLS):
+        path = path[: path.rindex("/")].removesuffix("/chat").rstrip("/")
+    return f"{parts.scheme}://{host}{shown}{path}"

@@ -63,7 +63,10 @@ class Setting:
         if isinstance(checked, str) and len(checked) > MAX_TEXT:
             raise InvalidError(f"{self.key} has {len(checked)} characters, the limit is {MAX_TEXT}", status=400)
         if self.is_address and isinstance(checked, str):
-            checked = base_address(checked)
+            try:
+                checked = base_address(checked)
+            except InvalidError as error:
+                raise InvalidError(f"{self.key}: {error.message}", hint=error.hint, status=400) from None
         if self.choices and checked not in self.choices:
             raise InvalidError(f"{self.key} is one of {', '.join(self.choices)}, not {short(value)}", status=400)
         if isinstance(checked, int | float) and not isinstance(checked, bool):
@@ -177,6 +180,8 @@ def find(key: str) -> Setting:
     """The definition of a key. Raises NotFoundError with the keys that look alike."""
     if key in SETTINGS:
         return SETTINGS[key]
+    if key.endswith(".api_key"):
+        raise NotFoundError("A key is no setting: it is kept for one address", hint="lore config key URL", status=400)
     from difflib import get_close_matches  # only a mistyped key pays for the import
 
     near = get_close_matches(key, SETTINGS, n=3)

@@ -23,6 +23,7 @@ from lorehooks.core.readonly import looking_into
 from lorehooks.hooks import service
 from lorehooks.hooks.misses import Miss, Misses
 from lorehooks.installers import codexstate, receipt, zcode
+from lorehooks.installers.modelstate import ModelStatus, models_of
 from lorehooks.installers.plan import Context
 
 _DAY_MS = 86_400_000
@@ -78,6 +79,8 @@ class Status:
     version: str
     runtimes: tuple[RuntimeStatus, ...]
     problems: tuple[str, ...]
+    models: tuple[ModelStatus, ...] = ()
+    """Endpoints of models in use."""
 
 
 def look(home: Home, environment: Mapping[str, str] = os.environ) -> Status:
@@ -95,6 +98,7 @@ def look(home: Home, environment: Mapping[str, str] = os.environ) -> Status:
         version=info.version if info else "",
         runtimes=_runtimes(home, environment),
         problems=settings.problems,
+        models=models_of(home) if now.answering else (),
     )
 
 

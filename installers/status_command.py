@@ -35,6 +35,10 @@ def status(invocation: Invocation) -> None:
     if found.memory.problem:
         output.say(f"         {found.memory.problem}", fg=None if found.memory.reachable else "red")
     output.say(f"Service  {_service_line(found)}")
+    for model in found.models:
+        output.say(f"{model.label:<8} {model.text}")
+        if model.problem:
+            output.say(f"         {model.problem}", fg="red")
     if found.memory.pending:
         output.say(f"Waiting  {found.memory.pending} for your yes: lore pending list", fg="yellow")
     for problem in found.problems:

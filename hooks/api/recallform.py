@@ -80,12 +80,15 @@ class Suppressed(Answer):
 
 
 class RetrievalMeta(Answer):
+    """How recall went. `without_vector` says why the prompt had no vector although there is a model for it; ours."""
+
     exact_candidates: int
     glossary_semantic_candidates: int
     dense_candidates: int
     lexical_candidates: int
     model: str | None
     strategy: str = STRATEGY
+    without_vector: str = ""
     query_tokens: int
     query_chars: int
     original_query_chars: int
@@ -205,6 +208,7 @@ class _Rendering:
             dense_candidates=sum(one.raw.dense > 0 for one in found),
             lexical_candidates=sum(one.raw.lexical > 0 for one in found),
             model=embedder.profile if embedder else None,
+            without_vector=str(self.result.meta.get("without_vector", "")),
             query_tokens=self.result.query_words,
             query_chars=len(self.result.query),
             original_query_chars=len(self.wanted.prompt),

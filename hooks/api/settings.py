@@ -7,7 +7,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from lorehooks.core.errors import InvalidError
+from lorehooks.clients.errors import ServerProblem
+from lorehooks.core.errors import InvalidError, LoreError
 from lorehooks.core.settings import SETTINGS, Setting
 from lorehooks.hooks.api.operation import Answer, Body, Call, Operation, operation
 
@@ -21,6 +22,15 @@ _SECTIONS = {
     "view_llm": "The model that writes views",
     "policy": "What a write is checked for",
 }
+
+_ENDPOINTS = ("embedding", "view_llm")
+
+
+class EndpointFailedError(LoreError):
+    """An endpoint of models did not do its part."""
+
+    code = "endpoint_failed"
+    status = 502
 
 
 class SettingAnswer(Answer):
@@ -57,6 +67,20 @@ class PatchBody(Body):
     patch: dict[str, object]
 
 
+class TestBody(Body):
+    """Which endpoint is tried, `embedding` or `view_llm`, and settings to try it with in place of those in force."""
+
+    section: str
+    patch: dict[str, object] = Field(default_factory=dict)
+
+
+class TestAnswer(Answer):
+    ok: Literal[True] = True
+    section: str
+    model: str
+    detail: str
+
+
 class ResetBody(Body):
     """Which settings go back to their default: `keys`, or one `key`."""
 
@@ -86,6 +110,20 @@ async def reset(call: Call, body: ResetBody) -> SettingsAnswer:
     return _all(call)
 
 
+@operation(operations, "POST", "/settings/test", "Call the endpoint of embeddings or views once")
+async def test(call: Call, body: TestBody) -> TestAnswer:
+    from lorehooks.clients.trial import try_section  # brings httpx
+
+    backend = call.parts.backend
+    try:
+        done = await try_section(body.section, backend.store.settings, body.patch, backend.models.credential_of)
+    except ServerProblem as error:  # whatever went wrong there, it is a 502 here
+        raise EndpointFailedError(error.message, hint=error.hint, code=error.code) from error
+    except InvalidError as error:
+        raise InvalidError(error.message, hint=error.hint, code=error.code, status=400) from error
+    return TestAnswer(section=body.section, model=done.model, detail=done.detail)
+
+
 async def _set(call: Call, values: Mapping[str, object | None]) -> None:
     """Every mistake in settings is a 400 in the contract."""
     try:
@@ -103,8 +141,18 @@ def _all(call: Call) -> SettingsAnswer:
         values={setting.key: "" if setting.secret else settings[setting.key] for setting in mine},
         defaults={setting.key: setting.default for setting in mine},
         sources={setting.key: "db" if setting.key in settings.changed else "default" for setting in mine},
-        secret_configured={setting.key: bool(settings[setting.key]) for setting in mine if setting.secret},
+        secret_configured={f"{section}.api_key": _has_key(call, section) for section in _ENDPOINTS},
     )
+
+
+def _has_key(call: Call, section: str) -> bool:
+    """Whether a key is kept for the origin that the section's address has now."""
+    backend = call.parts.backend
+    address = backend.store.settings[f"{section}.base_url"]
+    try:
+        return bool(address and backend.models.credential_of(address).api_key)
+    except LoreError:
+        return False  # a file that cannot be read has no key for anyone
 
 
 def _definition(setting: Setting) -> SettingAnswer:

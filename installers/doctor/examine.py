@@ -11,6 +11,7 @@ from lorehooks.hooks import service
 from lorehooks.installers.catalog import INSTALLERS
 from lorehooks.installers.doctor import (
     database_checks,
+    endpoint_checks,
     home_checks,
     machine_checks,
     memory_checks,
@@ -41,6 +42,7 @@ def examine(context: Context, *, self_test: bool = True) -> tuple[Finding, ...]:
         may_test = not failed
         subject = look(context)
     found += _guarded("memory", partial(memory_checks.check, subject))
+    found += _guarded("memory", partial(endpoint_checks.check, subject))
     found += _guarded("records", partial(database_checks.check, subject))
     for name, installer in INSTALLERS.items():
         found += _guarded(name, partial(runtime_checks.check, subject, installer, self_test=may_test))

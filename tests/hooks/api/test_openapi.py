@@ -66,7 +66,7 @@ def test_the_page_about_compatibility_names_every_route():
 
 def test_what_the_page_calls_not_served_answers_404(api):
     for method, path in (
-        ("POST", "browse/boot/draft"), ("POST", "settings/test"), ("GET", "browse/feedback"), ("GET", "browse/dream"),
+        ("POST", "browse/boot/draft"), ("GET", "browse/feedback"), ("GET", "browse/dream"),
         ("GET", "maintenance/orphans"), ("GET", "review/groups"), ("GET", "jobs"), ("POST", "bridge/startup"),
         ("GET", "browse/session/read"),
     ):  # fmt: skip
