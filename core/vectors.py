@@ -8,6 +8,7 @@ exactly.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from itertools import islice
 from typing import TypeVar
 
@@ -147,7 +148,7 @@ class VectorTable:
         if not len(self._exact) or not len(rows):
             return np.zeros(len(rows))
         self._reserve()
-        chosen = self._exact[rows].astype(np.float32)
+        chosen = _single().take(self._exact.view(np.uint16).take(rows, axis=0))
         found: NDArray[np.float64] = (chosen * vector).sum(axis=1).astype(np.float64)
         return np.where(rows < 0, 0.0, found)
 
@@ -174,6 +175,12 @@ class VectorTable:
         width = min(self._embedder.coarse, self._embedder.dim)
         self._exact = _grown(self._exact, extra, self._embedder.dim)
         self._coarse = _grown(self._coarse, extra, width)
+
+
+@cache
+def _single() -> NDArray[np.float32]:
+    """Each float16 as float32, by its bits: looking it up takes half of the time of a conversion."""
+    return np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)
 
 
 def _grown(table: NDArray[_Number], extra: int, width: int) -> NDArray[_Number]:
