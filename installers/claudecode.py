@@ -34,7 +34,7 @@ from lorehooks.installers.plan import (
     Touched,
 )
 from lorehooks.installers.problem import RefusedError
-from lorehooks.installers.registered import registered_bridge, registered_command
+from lorehooks.installers.registered import for_home, registered_bridge, registered_command
 
 MARKETPLACE = "lorehooks"
 PLUGIN = "lore@lorehooks"
@@ -232,7 +232,7 @@ def _refuse_others(context: Context, settings: Plain) -> None:
     if not ours and isinstance(other, str) and Path(other).is_dir():
         raise ConflictError(
             f"Claude Code already has the memory of another home ({other})",
-            hint=f"LORE_HOME='{Path(other).parent.parent}' lore uninstall claudecode",
+            hint=for_home(Path(other).parent.parent, "lore uninstall claudecode"),
         )
 
 

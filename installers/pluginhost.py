@@ -11,6 +11,7 @@ from lorehooks.core.errors import ConflictError, LoreError
 from lorehooks.core.home import Home
 from lorehooks.installers import files, hosts, pluginfiles
 from lorehooks.installers.plan import Context, Detection, Finding, PlaceFile
+from lorehooks.installers.registered import for_home
 
 FILE_NAME = "lorehooks.js"
 """Not the public Lore product's name, so that neither takes the other's file for its own."""
@@ -42,7 +43,7 @@ def refuse_other_home(name: str, path: Path, context: Context) -> None:
     if named != context.home.root and named.is_dir():
         raise ConflictError(
             f"{path} gives this runtime the memory of another home ({named})",
-            hint=f"LORE_HOME='{named}' lore uninstall {name}",
+            hint=for_home(named, f"lore uninstall {name}"),
         )
     raise ConflictError(f"{path} is left from an earlier installation", hint=f"lore uninstall {name}")
 

@@ -52,6 +52,11 @@ def bridge_home_of(program: str, arguments: Sequence[str], client_type: str) -> 
     return next((home for home in homes if registered_bridge(home, client_type) == (program, *arguments)), None)
 
 
+def for_home(root: Path, command: str) -> str:
+    """A `lore` command for another home than this one, to be pasted into a shell whatever signs are in the home's name."""
+    return f"LORE_HOME={shlex.quote(str(root))} {command}"
+
+
 def hook_script(home: Home) -> Path:
     """The file that tells our commands from others that look alike."""
     return home.bin / "hook.py"

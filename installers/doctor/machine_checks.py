@@ -14,6 +14,7 @@ from lorehooks.core.home import Home
 from lorehooks.installers import receipt
 from lorehooks.installers.doctor.finding import Finding, note, problem
 from lorehooks.installers.doctor.subject import Subject
+from lorehooks.installers.registered import for_home
 
 AREA = "machine"
 OTHERS = (
@@ -69,17 +70,19 @@ def _second_homes(subject: Subject) -> Iterator[Finding]:
     here = {each.runtime for each in subject.receipts if each.state == "installed"}
     for home in _candidates(subject):
         there = {each.runtime for each in receipt.installed(home) if each.state == "installed"}
-        doctor = f"LORE_HOME='{home.root}' lore"
         both = sorted(here & there)
         if both:
             text = f"{', '.join(both)} has hooks of two homes, this one and {home.root}"
-            yield problem(AREA, "two_homes", text, f"{doctor} uninstall {' '.join(both)}")
+            yield problem(AREA, "two_homes", text, for_home(home.root, f"lore uninstall {' '.join(both)}"))
         elif there:
             text = f"Another memory lies in {home.root}, and {', '.join(sorted(there))} uses it"
-            yield note(AREA, "second_home", text, f"{doctor} doctor")
+            yield note(AREA, "second_home", text, for_home(home.root, "lore doctor"))
         else:
             yield note(
-                AREA, "second_home", f"Another memory lies in {home.root}, and no agent uses it", f"{doctor} doctor"
+                AREA,
+                "second_home",
+                f"Another memory lies in {home.root}, and no agent uses it",
+                for_home(home.root, "lore doctor"),
             )
 
 
