@@ -81,7 +81,12 @@ def test_an_empty_glossary_is_warned_about(store: Store, person: Origin) -> None
 
 
 def test_a_date_in_a_path_is_warned_about_on_create_and_move(store: Store, add: Add, person: Origin) -> None:
-    assert "date" in create(store, NodeDraft("project://fix_2024_05_13", "x", disclosure="d", glossary=("fix",)), person).warnings[0]
+    assert (
+        "date"
+        in create(
+            store, NodeDraft("project://fix_2024_05_13", "x", disclosure="d", glossary=("fix",)), person
+        ).warnings[0]
+    )
     add("project://fix")
     assert "date" in move(store, uris.parse("project://fix"), "project://fix_2023", person).warnings[0]
 
