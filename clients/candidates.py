@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, cast, get_args
+from typing import Any, cast, get_args
 
 from lorehooks.clients.answers import Item, RecallPage
-from lorehooks.core.model import VIEW_TYPES, Candidate, RecallResult, Signals
+from lorehooks.core.model import VIEW_TYPES, Candidate, RecallResult, Signals, Withheld
 
 NOTICE = "notice://"
 """Scheme of the pseudo-items by which the public server says that a prompt was cut or recall was too slow."""
 _MAX_CUES = 3
-Withheld = Literal["", "boot", "score", "limit", "project", "repeat", "budget"]
 
 
 def to_result(page: RecallPage) -> RecallResult:

@@ -27,6 +27,9 @@ REHEARSALS = (REHEARSAL, SELF_TEST)
 """Sessions of `lore boot`, `lore recall` and the doctor's self-test: answered like any other, kept out of ledger, records and
 statistics."""
 
+Withheld = Literal["", "boot", "score", "limit", "project", "repeat", "budget"]
+"""Why a memory that recall considered was not shown; empty when it was."""
+
 ViewType = Literal["gist", "question"]
 VIEW_TYPES: tuple[ViewType, ...] = ("gist", "question")
 
@@ -194,7 +197,7 @@ class Candidate:
     matched_on: tuple[str, ...]
     views: tuple[ViewType, ...] = ()
     age_days: float | None = None
-    withheld: Literal["", "boot", "score", "limit", "project", "repeat", "budget"] = ""
+    withheld: Withheld = ""
     """Why it was not shown; empty when it was."""
 
 

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from lorehooks.core.cues import explain
 from lorehooks.core.evidence import Evidence, Floats, gather
 from lorehooks.core.index import Entry, RecallIndex, age_days
-from lorehooks.core.model import Candidate, RecallQuery, RecallResult, Signals, ViewType
+from lorehooks.core.model import Candidate, RecallQuery, RecallResult, Signals, ViewType, Withheld
 from lorehooks.core.question import Question, analyse
-from lorehooks.core.scoring import SIGNALS, Traits, Withheld, bonuses, damping, fates, weigh
+from lorehooks.core.scoring import SIGNALS, Traits, bonuses, damping, fates, weigh
 from lorehooks.core.text import cut, strip_metadata
 
 _ADDRESS = re.compile(r"[a-z0-9_]+://[a-z0-9_/]+", re.IGNORECASE)

@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lorehooks.core.model import Withheld
+
 Floats = NDArray[np.float64]
-Withheld = Literal["", "boot", "score", "limit"]
 
 SIGNALS = ("exact", "glossary_semantic", "dense", "lexical")
 

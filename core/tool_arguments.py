@@ -9,10 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lorehooks.core.errors import InvalidError
-
-_MOST_SHOWN = 60
-"""Characters of a wrong value in an error: it may be a whole content."""
+from lorehooks.core.errors import InvalidError, short
 
 
 def check_arguments(schema: Mapping[str, Any], arguments: Mapping[str, object]) -> dict[str, Any]:
@@ -28,7 +25,7 @@ def check_arguments(schema: Mapping[str, Any], arguments: Mapping[str, object]) 
         rule = properties[name]
         fits, checked[name] = _fits(rule, value)
         if not fits:
-            problems.append(f"{name} takes {_wanted(rule)}, not {_shown(value)}")
+            problems.append(f"{name} takes {_wanted(rule)}, not {short(value)}")
     if problems:
         raise InvalidError("; ".join(problems))
     return checked
@@ -60,8 +57,3 @@ def _wanted(rule: Mapping[str, Any]) -> str:
             return f"a whole number from {low} to {high}" if high is not None else f"a whole number from {low} up"
         case _:
             return "a list of strings"
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"

@@ -112,7 +112,7 @@ class WriteBehind:
             with self._database.write() as connection:
                 for statement, arguments in batch:
                     connection.execute(statement, arguments)
-        except (StorageError, sqlite3.Error) as error:
+        except (StorageError, sqlite3.Error, OverflowError) as error:  # the last for a number that SQLite cannot hold
             self.last_error = str(error)
             if isinstance(error, StorageError) and error.code in _PASSING:
                 return batch

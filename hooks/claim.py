@@ -14,9 +14,9 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
+from lorehooks.core.clock import system_clock, to_iso
 from lorehooks.core.errors import ConflictError
 from lorehooks.core.home import Home
 from lorehooks.hooks import lease, serviceinfo
@@ -73,7 +73,7 @@ def claimed(home: Home, *, port: int = 0, host: str = "127.0.0.1", token: str = 
                 token=token or os.urandom(32).hex(),
                 pid=os.getpid(),
                 version=serviceinfo.installed_version(),
-                started_at=datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+                started_at=to_iso(system_clock()),
                 environment=sys.prefix,
                 mode="foreground" if port else "background",
             )

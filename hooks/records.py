@@ -13,6 +13,7 @@ from lorehooks.core.model import Candidate, Signals
 NO_SESSION = "-"
 """What stands for the session of runs whose host named none."""
 _LISTED = 8
+_RUNS = "SELECT runs.*, outputs.bytes FROM runs LEFT JOIN outputs ON outputs.sha = runs.output"
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +218,3 @@ def candidate_of(record: dict[str, Any]) -> Candidate:
 
 def _nothing(name: str) -> NotFoundError:
     return NotFoundError(f"No recorded session or run begins with {name!r}", hint="lore replay")
-
-
-_RUNS = "SELECT runs.*, outputs.bytes FROM runs LEFT JOIN outputs ON outputs.sha = runs.output"

@@ -98,14 +98,10 @@ def flush(home: Home, seconds: float = 3.0) -> None:
         answer.read()
 
 
-def _records(home: Home) -> contextlib.AbstractContextManager[Records]:
-    @contextlib.contextmanager
-    def opened() -> Iterator[Records]:
-        missing = "No hook has run in this home yet"
-        with looking_into(home.records, missing=missing, hint="lore install") as connection:
-            yield Records(connection)
-
-    return opened()
+@contextlib.contextmanager
+def _records(home: Home) -> Iterator[Records]:
+    with looking_into(home.records, missing="No hook has run in this home yet", hint="lore install") as connection:
+        yield Records(connection)
 
 
 def _list(invocation: Invocation, records: Records, limit: int) -> None:

@@ -41,9 +41,10 @@ def test_a_statement_that_never_fits_costs_itself_and_nothing_else(queue: WriteB
     queue.put(INSERT, (1, "a"))
     queue.put("INSERT INTO no_such_table VALUES (1)", ())
     queue.put(INSERT, (1, "the same key again"))
+    queue.put(INSERT, (2**70, "a number that SQLite cannot hold"))
     queue.put(INSERT, (2, "b"))
     assert queue.flush(30)
-    assert (numbers(database), queue.dropped) == ([1, 2], 2)
+    assert (numbers(database), queue.dropped) == ([1, 2], 3)
 
 
 def test_a_locked_database_delays_the_queue_and_loses_nothing(queue: WriteBehind, database: Database) -> None:
