@@ -119,14 +119,17 @@ class Caller(http.client.HTTPConnection):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def ask(self, method: str, path: str, body: bytes | None = None) -> bytes:
-        """The body of an answer. Raises RefusedError for a status that is no success."""
+    def ask(self, method: str, path: str, body: bytes | None = None, *, ms: int = 60_000) -> bytes:
+        """The body of an answer; a hook's has `ms` left. Raises RefusedError for a status that is no success."""
+        headers = {"Content-Type": "application/json", "X-Lore-Remaining-Ms": str(ms)}
         try:
-            self.request(method, path, body, {"Content-Type": "application/json", "X-Lore-Remaining-Ms": "60000"})
+            self.request(method, path, body, headers)
             answer = self.getresponse()
         except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
-            self.close()  # an idle connection was closed by the other side: once more, as any client does
-            self.request(method, path, body, {"Content-Type": "application/json", "X-Lore-Remaining-Ms": "60000"})
+            if method not in ("GET", "HEAD") and not path.startswith("/hooks/"):
+                raise  # it may have been written: asked again, it would be written twice
+            self.close()  # an idle connection was closed by the other side
+            self.request(method, path, body, headers)
             answer = self.getresponse()
         content = answer.read()
         if answer.status >= 300:
@@ -140,9 +143,9 @@ class Caller(http.client.HTTPConnection):
         answer = self.ask(method, path, json.dumps(body).encode())
         return json.loads(answer) if answer else None
 
-    def prompt(self, text: str, session: str, cwd: str = "/srv") -> bytes:
+    def prompt(self, text: str, session: str, cwd: str = "/srv", *, ms: int = 60_000) -> bytes:
         """A prompt by the hook's way: the bytes that Claude Code would get."""
-        return self.ask("POST", "/hooks/v1/claudecode/UserPromptSubmit", prompt_payload(text, session, cwd))
+        return self.ask("POST", "/hooks/v1/claudecode/UserPromptSubmit", prompt_payload(text, session, cwd), ms=ms)
 
 
 class RefusedError(Exception):
