@@ -36,7 +36,10 @@ def run(home: Home) -> Callable[..., Result]:
         raise AssertionError("connect needs no running service")
 
     def go(*arguments: str, stdin: str = "") -> Result:
-        return CliRunner().invoke(connect, arguments, input=stdin, obj=Invocation(no_memory, home))
+        names = ["-h", "--help"]  # a command keeps the help option of its first use, and the reference shows both
+        return CliRunner().invoke(
+            connect, arguments, input=stdin, obj=Invocation(no_memory, home), help_option_names=names
+        )
 
     return go
 

@@ -116,7 +116,8 @@ def test_what_is_the_servers_fault_is_told_apart(
 def test_the_service_is_well_while_its_server_is_gone(tmp_path: Path) -> None:
     with running(Home(tmp_path / "h"), "http://127.0.0.1:9") as service:
         answer = service.get("/api/browse/domains")
-        assert (answer.status_code, answer.json()["code"]) == (502, "unreachable")
+        assert answer.status_code == 502
+        assert answer.json()["code"] in ("unreachable", "paused")  # the service may have asked before, for itself
         health = service.get("/api/health").json()
         assert (health["status"], health["remote"]) == ("ok", "http://127.0.0.1:9")
 
