@@ -5,6 +5,7 @@ A cache and no projection: what cannot be read or written is computed again, so 
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 
 from lorehooks.core.database import Database
@@ -83,3 +84,26 @@ class SqliteVectorCache:
         except StorageError:
             return 0
         return dropped + len(stale)
+
+
+class KnownVectors:
+    """What another process has computed, behind a connection that cannot write; nothing is written back."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def get_many(self, profile: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        """The vectors of these keys, as far as they are known."""
+        found: dict[bytes, bytes] = {}
+        for start in range(0, len(keys), _IN_LIST):
+            part = keys[start : start + _IN_LIST]
+            marks = ",".join("?" * len(part))
+            rows = self._connection.execute(
+                f"SELECT key, vector FROM vectors WHERE profile = ? AND key IN ({marks})",  # noqa: S608  only ?
+                (profile, *part),
+            )
+            found.update((row["key"], row["vector"]) for row in rows)
+        return found
+
+    def put_many(self, profile: str, rows: Mapping[bytes, bytes]) -> None:
+        """Keep nothing: this is somebody else's database."""

@@ -7,7 +7,7 @@ vectors it had, and what the epoch had shown (design "Always true" 7). The memor
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -25,6 +25,7 @@ from lorehooks.core.past import Past, last_event, memory_at
 from lorehooks.core.recall import recall
 from lorehooks.core.recorded_model import RecordedModel
 from lorehooks.core.settings import Settings, Value, find
+from lorehooks.core.vector_cache import KnownVectors
 from lorehooks.hooks.promptblock import Asked, prompt_block
 from lorehooks.hooks.records import RunRecord
 from lorehooks.hooks.serviceinfo import installed_version
@@ -112,7 +113,7 @@ def _index(
         step()
     if model is None:
         return index, None
-    index.attach_embedder(model, _KnownVectors(log))
+    index.attach_embedder(model, KnownVectors(log))
     step = progress("Embedding", index.pending())
     while done := index.embed_some(_SLICE):
         for _ in range(done):
@@ -140,21 +141,3 @@ def _caveats(record: RunRecord, profile: str | None, pending: int) -> tuple[str,
     elif pending:
         found.append(f"{pending} texts have no vector of that model here any more")
     return tuple(found)
-
-
-class _KnownVectors:
-    """The vectors that the memory's own service has computed; nothing is written back."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-
-    def get_many(self, profile: str, keys: Sequence[bytes]) -> dict[bytes, bytes]:
-        marks = ",".join("?" * len(keys))
-        rows = self._connection.execute(
-            f"SELECT key, vector FROM vectors WHERE profile = ? AND key IN ({marks})",  # noqa: S608  only ?
-            (profile, *keys),
-        )
-        return {row["key"]: row["vector"] for row in rows}
-
-    def put_many(self, profile: str, rows: Mapping[bytes, bytes]) -> None:
-        """Keep nothing: this is somebody else's database."""

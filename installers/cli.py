@@ -39,6 +39,10 @@ MENU: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "node": ("lorehooks.clients.node_commands:node", "Create, read, change, find and restore memories."),
         "boot": ("lorehooks.hooks.preview_commands:boot", "Print what a session starts with, or edit its rules."),
         "recall": ("lorehooks.hooks.preview_commands:recall", "Print the block that a prompt would get."),
+        "why": (
+            "lorehooks.hooks.why_command:why",
+            "Find out why a memory was or was not shown for a prompt, and what would show it.",
+        ),
         "export": (
             "lorehooks.hooks.transfer_commands:export",
             "Write the memory out in a form that people and other programs read.",
