@@ -60,7 +60,7 @@ def export(invocation: Invocation, path: Path, *, form: str, below: str | None) 
     if form == MARKDOWN and path == _STDIO:
         raise click.UsageError("markdown goes into a folder; stdout takes jsonl and lore-backup.")
     with output.waiting("Reading the memory…"):
-        document = _document(invocation)
+        document = read_document(invocation)
     archive = archive_of_backup(document)
     if below:
         archive = part_below(archive, uris.parse(below))
@@ -161,7 +161,7 @@ def _fate(entry: dict[str, Any]) -> str:
     return "taken"
 
 
-def _document(invocation: Invocation) -> bytes:
+def read_document(invocation: Invocation) -> bytes:
     """The whole memory as lore-backup-v1, from whoever keeps it."""
     from lorehooks.hooks import service
     from lorehooks.hooks.localhttp import local_answer

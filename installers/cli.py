@@ -35,6 +35,7 @@ EXIT_CODES = {
 
 MENU: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Memories": {
+        "init": ("lorehooks.hooks.init_command:init", "Fill the memory from rules and notes that are here already."),
         "remember": ("lorehooks.clients.memory_commands:remember", "Keep one thing, quickly."),
         "node": ("lorehooks.clients.node_commands:node", "Create, read, change, find and restore memories."),
         "boot": ("lorehooks.hooks.preview_commands:boot", "Print what a session starts with, or edit its rules."),
