@@ -1,4 +1,4 @@
-"""The head of a memory in a Markdown file: a small strict part of YAML (docs/decisions/0013-export-forms.md).
+"""The head of a memory in a Markdown file: a small strict part of YAML (docs/decisions/0014-export-forms.md).
 
     ---
     uri: "project://checkout_api/webhooks"
