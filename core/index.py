@@ -24,6 +24,7 @@ from lorehooks.core.text import sequence
 from lorehooks.core.vectors import VectorTable
 
 _GROW = 1024
+_NO_ROWS = (-1, -1)
 
 
 class Entry(NamedTuple):
@@ -57,12 +58,11 @@ class RecallIndex:
         return len(self._slot)
 
     def put(self, node: Node, views: Sequence[View]) -> None:
-        """Add a memory, or replace the one with its uuid."""
-        self.remove(node.uuid)
+        """Add a memory, or replace the one with its uuid. A view that says what it said keeps its vector."""
+        rows = self._view_rows(views, self._take_out(node.uuid))
         slot = self._take_slot()
         source = (node.uri, node.content[:MAX_CONTENT_CHARS], node.disclosure, node.glossary)
         found = document(*source)
-        rows = self._view_rows(views)
         packed = json.dumps(source, ensure_ascii=False).encode("utf-8", "surrogatepass")
         self._entries[slot] = Entry(node.uuid, node.uri, node.priority, node.glossary, rows, packed)
         self._slot[node.uuid] = slot
@@ -73,20 +73,29 @@ class RecallIndex:
 
     def remove(self, uuid: str) -> None:
         """Take a memory out; an unknown uuid is fine."""
+        for row in self._take_out(uuid):
+            if row >= 0:
+                self.vectors.drop(row)
+
+    def uuids(self) -> list[str]:
+        """Identities of all memories."""
+        return list(self._slot)
+
+    def _take_out(self, uuid: str) -> tuple[int, int]:
+        """Take a memory out and leave its view rows, which it answers, to the caller."""
         slot = self._slot.get(uuid)
         if slot is None:
-            return
+            return _NO_ROWS
         found = self.document_at(slot)
         self.postings.remove(slot, found.strengths)
         for word in found.words:
             self.spellings.discard(word)
-        for row in self.entry(slot).rows:
-            if row >= 0:
-                self.vectors.drop(row)
+        rows = self.entry(slot).rows
         del self._slot[uuid]
         self._entries[slot] = None
         self.columns.clear(slot)
         self._free.append(slot)
+        return rows
 
     def attach_embedder(self, embedder: Model, vectors: VectorCache, *, fill: bool = True) -> None:
         """Use a model; what the cache holds is there at once, the rest is `pending`; without `fill`, all of it is.
@@ -148,12 +157,21 @@ class RecallIndex:
         self._entries.append(None)
         return len(self._entries) - 1
 
-    def _view_rows(self, views: Iterable[View]) -> tuple[int, int]:
-        rows: dict[ViewType, int] = {}
+    def _view_rows(self, views: Iterable[View], before: tuple[int, int]) -> tuple[int, int]:
+        """Rows of a gist and a question; those of `before` are used again where the text is the same, else given back."""
+        texts: dict[ViewType, str] = {}
         for view in views:
-            if view.type not in rows and view.text.strip():
-                rows[view.type] = self.vectors.add(view.text)
-        return rows.get(VIEW_TYPES[0], -1), rows.get(VIEW_TYPES[1], -1)
+            if view.text.strip():
+                texts.setdefault(view.type, view.text)
+        gist, question = (self._row(texts.get(kind), row) for kind, row in zip(VIEW_TYPES, before, strict=True))
+        return gist, question
+
+    def _row(self, text: str | None, before: int) -> int:
+        if before >= 0:
+            if text is not None and self.vectors.is_of(before, text):
+                return before
+            self.vectors.drop(before)
+        return -1 if text is None else self.vectors.add(text)
 
 
 class Columns:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 FULL = 15
 MAX_SLOTS = 1 << 24
+_LONG = 32
 
 _NONE = np.zeros(0, dtype=np.uint32)
 
@@ -44,7 +45,7 @@ class Postings:
             if isinstance(known, int):
                 del self._lists[key]
                 continue
-            known.remove(slot << 8 | strength)
+            _take_out(known, slot << 8 | strength)
             if len(known) == 1:
                 self._lists[key] = known[0]
 
@@ -59,3 +60,15 @@ class Postings:
         """How many slots hold the key."""
         known = self._lists.get(key)
         return 0 if known is None else 1 if isinstance(known, int) else len(known)
+
+
+def _take_out(known: array[int], value: int) -> None:
+    """Remove a value that is there. Long lists are searched as numbers, not as objects, and the last one fills the gap."""
+    if len(known) < _LONG:
+        known.remove(value)
+        return
+    at = int(np.argmax(np.frombuffer(known, dtype=np.uint32) == value))
+    if known[at] != value:
+        raise ValueError(f"{value} is not in the list")
+    known[at] = known[-1]
+    known.pop()

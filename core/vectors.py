@@ -37,6 +37,8 @@ class VectorTable:
         self._rows = 0
         self._free: list[int] = []
         self._waiting: dict[int, str] = {}
+        self._keys: list[bytes] = []
+        """Of each row the key of its text, empty for a row that was given back."""
 
     @property
     def embedder(self) -> Model | None:
@@ -52,12 +54,19 @@ class VectorTable:
         else:
             row = self._rows
             self._rows += 1
+            self._keys.append(b"")
+        self._keys[row] = vector_key(text)
         self._waiting[row] = text
         return row
+
+    def is_of(self, row: int, text: str) -> bool:
+        """Whether a row in use stands for this text."""
+        return self._keys[row] == vector_key(text)
 
     def drop(self, row: int) -> None:
         """Give a row back."""
         self._waiting.pop(row, None)
+        self._keys[row] = b""
         if row < len(self._exact):
             self._exact[row] = 0
             self._coarse[row] = 0
@@ -155,7 +164,7 @@ class VectorTable:
     def _from_cache(self, rows: Sequence[int]) -> None:
         if self._embedder is None:
             return
-        keys = {row: vector_key(self._waiting[row]) for row in rows}
+        keys = {row: self._keys[row] for row in rows}
         known = self._cache.get_many(self._embedder.profile, list(dict.fromkeys(keys.values())))
         for row, key in keys.items():
             data = known.get(key)

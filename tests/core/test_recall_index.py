@@ -11,6 +11,7 @@ from synthetic import synthetic_nodes, synthetic_prompts
 from lorehooks.core.embeddings import NoCache, load_builtin
 from lorehooks.core.index import RecallIndex
 from lorehooks.core.model import Node, RecallQuery, RecallResult
+from lorehooks.core.postings import Postings
 from lorehooks.core.recall import recall
 from lorehooks.core.settings import Settings
 from lorehooks.core.views import rule_views
@@ -96,3 +97,34 @@ def test_recall_answers_before_the_model_comes_and_better_after() -> None:
     after = recall(index, term, Settings(), NOW)
     assert after.shown[0].raw.dense > 0
     assert after.shown[0].score > before.shown[0].score
+
+
+@pytest.mark.skipif(MODEL is None, reason="no wordllama wheel for this platform")
+def test_a_memory_written_anew_keeps_the_vectors_of_what_it_still_says() -> None:
+    index = built(NODES)
+    index.embed_some(index.pending())
+    index.put(replace(NODES[0], priority=4), rule_views(NODES[0]))
+    assert index.pending() == 0
+    assert answers(index) == answers(built([replace(NODES[0], priority=4), *NODES[1:]]))
+    gist, question = rule_views(NODES[0])
+    index.put(NODES[0], [gist, replace(question, text="What else?")])
+    assert index.pending() == 1
+    index.put(NODES[0], [gist])
+    assert index.pending() == 0
+    index.put(NODES[0], [gist, question])
+    assert answers(index) == answers(built(NODES))
+
+
+@given(st.lists(st.integers(0, 199), unique=True), st.integers(1, 200))
+def test_a_long_list_of_holders_loses_exactly_what_is_taken_out(gone: list[int], holders: int) -> None:
+    postings = Postings()
+    for slot in range(holders):
+        postings.put(slot, {"key": slot % 15 + 1})
+    for slot in gone:
+        if slot < holders:
+            postings.remove(slot, {"key": slot % 15 + 1})
+    left = set(range(holders)) - set(gone)
+    assert sorted(postings.get("key").tolist()) == sorted(slot << 8 | slot % 15 + 1 for slot in left)
+    if len(left) > 1:
+        with pytest.raises(ValueError):
+            postings.remove(300, {"key": 1})
