@@ -54,6 +54,8 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 _SNIPPET = 100
+_LOAD_SHARE = 0.5
+"""How much of what a caller has left may go by until all memories are loaded, before some of them answer."""
 _PROMPT_SHARE, _PROMPT_SECONDS = 0.6, 1.0
 """Part of a prompt's time, and most of it, that may go by until its vector is there."""
 
@@ -196,7 +198,7 @@ class EmbeddedBackend:
         due = time.monotonic() + (
             self.store.settings["recall.safety.timeout_ms"] / 1000 if seconds is None else seconds
         )
-        await self.ready.wait()
+        await self._loaded(max(0.0, due - time.monotonic()) * _LOAD_SHARE)
         settings = self.store.settings
         text, _ = retrieval_text(query.text, settings)
         without = await self.models.source.prepare(
@@ -205,10 +207,19 @@ class EmbeddedBackend:
         at = to_iso(self.store.clock())
         index = self.index
         result = recall(index, query, settings, from_iso(at))
-        result = replace(result, meta=vectors_meta(index, text, without))
+        if not self.ready.is_set() and not result.shown:
+            await self.ready.wait()  # what is asked for may be among the others; the caller ends it when it cannot wait
+            result = recall(self.index, query, settings, from_iso(at))
+        result = replace(result, meta=vectors_meta(index, text, without) | self.live.progress())
         recalled = Recalled(str(uuid.uuid4()), result, settings.changed, self.last_seq, at)
         self._recalls.remember(recalled, origin)
         return recalled
+
+    async def _loaded(self, seconds: float) -> None:
+        """Wait for all memories to be loaded, at most so long: a prompt is better answered from some than from none."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(None if self.ready.is_set() else seconds):
+                await self.ready.wait()
 
     # --- writing ---
 

@@ -1,12 +1,14 @@
-"""The recall index of a running service: filled at start, kept in step with each write, built anew beside itself.
+"""The recall index of a running service: filled at start, kept in step with each write, made again in place.
 
-Everything here runs on the event loop in slices of a few milliseconds, so that a prompt that comes meanwhile waits for
-one slice and not for the whole; the index has one thread that reads and writes it.
+Everything here runs on the event loop in slices of a few milliseconds that give way to prompts, so that one that comes
+meanwhile waits for a slice and not for the whole; the index has one thread that reads and writes it. Only for the vectors
+of another model a second index is built beside the first: it takes as much memory again.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -18,12 +20,16 @@ from lorehooks.core.store import Store
 from lorehooks.core.vector_cache import SqliteVectorCache
 from lorehooks.core.views import rule_views, signature
 
-_SLICE_SECONDS = 0.003
+_SLICE_SECONDS = 0.002
+_GIVE_WAY_SECONDS, _LOOK_AGAIN_SECONDS = 0.02, 0.0005
+"""How long a slice waits for prompts that are being answered, so that it comes to its turn all the same."""
 _FLUSH_SECONDS = 1.0
 _LOOK_UP_AT_ONCE = 256
 _EMBED_AT_ONCE = 16
-"""Texts embedded between two looks at the clock."""
+_PUT_AT_ONCE = 4
+"""Texts embedded, and memories put in, between two looks at the clock."""
 
+logger = logging.getLogger(__name__)
 Progress = Callable[[int, int], None]
 """Called with how many memories are done, and of how many."""
 
@@ -47,11 +53,17 @@ class LiveIndex:
         """How often something was forgotten: vectors that were asked for before must not be kept."""
         self._embedder: Model | None = None
         self._calibrated_for = 0
+        self.busy: Callable[[], bool] = lambda: False
+        """Whether somebody waits for an answer, to whom slices give way."""
         self._building = asyncio.Lock()
         self._saving = asyncio.Lock()
         self._settling = False
         self._missed: list[Change] | None = None
         """Changes since a new index began to be built, which it gets before it takes over."""
+        self._written: set[str] | None = None
+        """Identities of what was written since the index began to be made again: it has newer words than were read."""
+        self.memories = 0
+        """How many memories there were to load, once that is known."""
 
     @property
     def embedder(self) -> Model | None:
@@ -60,8 +72,13 @@ class LiveIndex:
 
     async def load(self) -> None:
         """Fill the index from the store. Words find memories from then on; `use` brings the vectors."""
-        await self.rebuild()
+        async with self._building:
+            await self._make_again(_no_progress, _Slices())
         self.ready.set()
+
+    def progress(self) -> dict[str, object]:
+        """What a record says of an answer that was given before all was loaded; nothing afterwards."""
+        return {} if self.ready.is_set() else {"loaded": len(self.index), "memories": self.memories}
 
     async def use(self, model: Model | None) -> None:
         """Recall with this model's vectors. In place of another one a new index is built beside the old one.
@@ -76,7 +93,8 @@ class LiveIndex:
             await self._embed(self.index)
             await self.flush()
         else:
-            await self.rebuild()
+            async with self._building:
+                await self._build_beside()
 
     async def missing(self, profile: str) -> tuple[list[str], int]:
         """Texts of memories that have no vector of a model in the cache, and how many texts there are."""
@@ -91,29 +109,60 @@ class LiveIndex:
         return await asyncio.to_thread(read)
 
     async def rebuild(self, progress: Progress = _no_progress) -> int:
-        """Build the index again from the store and switch to it when it is complete. Answers how many memories it has."""
+        """Make keys and views of every memory in the store again, one by one. Answers how many memories there are.
+
+        Recall has all of them all the while. An index that contradicts itself is replaced by a new one.
+        """
         async with self._building:
-            fresh = RecallIndex()
-            if self._embedder is not None:
-                fresh.attach_embedder(self._embedder, self.cache)
-            self._missed = []
             try:
-                nodes, refined = await asyncio.to_thread(self._read)
-                clock = _Slices()
-                for done, node in enumerate(nodes, start=1):
-                    fresh.put(node, views_in_force(node, refined.get(node.uuid, [])))
-                    if await clock.pause():
-                        progress(done, len(nodes))
-                await self._embed(fresh)
-                await self.flush()
-                for change in self._missed:
-                    self._apply_to(fresh, change)
-                self.index = fresh
-            finally:
-                self._missed = None
+                await self._make_again(progress, _Slices(self.busy))
+            except (LookupError, ValueError):
+                logger.exception("the index is damaged, and built anew")
+                await self._build_beside()
+            await self._embed(self.index)
+            await self.flush()
+            return len(self.index)
+
+    async def _make_again(self, progress: Progress, clock: _Slices) -> None:
+        """Put all that the store holds into the index in use, and take out what it does not; the last written first."""
+        self._written = set()
+        try:
+            nodes, refined = await asyncio.to_thread(self._read)
+            nodes.sort(key=lambda node: node.updated_at, reverse=True)
+            total = self.memories = len(nodes)
+            gone = set(self.index.uuids()) - {node.uuid for node in nodes}
+            for start in range(0, total, _PUT_AT_ONCE):
+                for node in nodes[start : start + _PUT_AT_ONCE]:
+                    if node.uuid not in self._written:
+                        self.index.put(node, views_in_force(node, refined.get(node.uuid, [])))
+                if await clock.pause():
+                    progress(min(start + _PUT_AT_ONCE, total), total)
+            for uuid in gone - self._written:
+                self.index.remove(uuid)
+        finally:
+            self._written = None
+        progress(total, total)
+
+    async def _build_beside(self) -> None:
+        """Build an index with the vectors of the model that was chosen, and switch to it when it is complete."""
+        fresh = RecallIndex()
+        if self._embedder is not None:
+            fresh.attach_embedder(self._embedder, self.cache)
+        self._missed = []
+        try:
+            nodes, refined = await asyncio.to_thread(self._read)
+            clock = _Slices(self.busy)
+            for node in nodes:
+                fresh.put(node, views_in_force(node, refined.get(node.uuid, [])))
+                await clock.pause()
             await self._embed(fresh)
-            progress(len(nodes), len(nodes))
-            return len(fresh)
+            await self.flush()
+            for change in self._missed:
+                self._apply_to(fresh, change)
+            self.index = fresh
+        finally:
+            self._missed = None
+        await self._embed(fresh)
 
     def apply(self, changes: Sequence[Change]) -> None:
         """Bring the index up to date with a write."""
@@ -121,6 +170,8 @@ class LiveIndex:
             self._apply_to(self.index, change)
             if self._missed is not None:
                 self._missed.append(change)
+            if self._written is not None:
+                self._written.update(node.uuid for node in (change.before, change.after) if node is not None)
         if changes:
             self.index.embed_some(_EMBED_AT_ONCE)
 
@@ -171,7 +222,7 @@ class LiveIndex:
 
     async def _embed(self, index: RecallIndex) -> None:
         """Give texts their vectors; those of a model elsewhere as far as the cache has them."""
-        clock = _Slices()
+        clock = _Slices(self.busy)
         if isinstance(index.vectors.embedder, Embedder):
             while index.pending() and index.embed_some(_EMBED_AT_ONCE):
                 await clock.pause()
@@ -223,16 +274,20 @@ class _WriteBehind:
 
 
 class _Slices:
-    """Gives the event loop a turn whenever a slice is used up."""
+    """Gives the event loop a turn whenever a slice is used up, and others precedence as long as they are `busy`."""
 
-    def __init__(self) -> None:
+    def __init__(self, busy: Callable[[], bool] = lambda: False) -> None:
+        self._busy = busy
         self._until = time.perf_counter() + _SLICE_SECONDS
 
     async def pause(self) -> bool:
         """Whether it was time to pause."""
-        if time.perf_counter() < self._until:
+        now = time.perf_counter()
+        if now < self._until:
             return False
         await asyncio.sleep(0)
+        while self._busy() and time.perf_counter() < now + _GIVE_WAY_SECONDS:  # noqa: ASYNC110  (they know nothing of us)
+            await asyncio.sleep(_LOOK_AGAIN_SECONDS)
         self._until = time.perf_counter() + _SLICE_SECONDS
         return True
 

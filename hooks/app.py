@@ -16,6 +16,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Mount, Route, Router
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lorehooks.clients.adapters.payload import decode
 from lorehooks.clients.backend import Backend
@@ -54,9 +55,34 @@ class Activity:
     """When the service was last of use, so that an idle one can end."""
 
     last_use: float = field(default_factory=time.monotonic)
+    answering: int = 0
+    """How many prompts are being answered."""
 
     def touch(self) -> None:
         self.last_use = time.monotonic()
+
+    def is_busy(self) -> bool:
+        """Whether somebody waits who must not wait long, so that other work gives way."""
+        return self.answering > 0
+
+
+class Prompts:
+    """ASGI middleware that counts the prompts being answered, from their first byte to the last of their answers."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope.get("path", "")
+        if scope["type"] != "http" or not (path.startswith("/hooks/v1/") or path == "/api/browse/recall"):
+            await self.app(scope, receive, send)
+            return
+        activity: Activity = scope["app"].state.activity
+        activity.answering += 1
+        try:
+            await self.app(scope, receive, send)
+        finally:
+            activity.answering -= 1
 
 
 class Parts:
@@ -74,6 +100,8 @@ class Parts:
         self.memory = open_backend(
             self.target, home, self.recorder, config.settings, language=self.language, on_change=self._changed
         )
+        if isinstance(self.memory, EmbeddedBackend):
+            self.memory.live.busy = self.activity.is_busy
         self.ready = ReadyFiles(home, self.memory, config.settings, self.language)
         self.dispatcher = Dispatcher(
             self.memory,
@@ -155,6 +183,7 @@ def create_app(home: Home, reach: Reach = LOCAL) -> Starlette:
     routes.append(Route("/api/mcp", mcp))
     routes.append(Mount("/api", app=Forwarding(Router(api_routes()))))
     app = Starlette(routes=routes, lifespan=lifespan)
+    app.add_middleware(Prompts)
     app.add_middleware(Guard, home=home, reach=reach)
     return app
 

@@ -7,6 +7,7 @@ import contextlib
 import logging
 import logging.handlers
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -23,6 +24,8 @@ LAST_RESORT = 4
 GRACE = 2
 """Seconds that requests get to finish once the end has begun."""
 LOG_BYTES = 1 << 20
+_SWITCH_SECONDS = 0.0005
+"""How long a thread that writes records or rebuilds may hold up the loop; Python's own 5 ms are longer than a recall."""
 logger = logging.getLogger("lorehooks.service")
 
 
@@ -89,6 +92,7 @@ def serve_until_ended(claim: Claim, *, idle_after: float | None, reach: Reach = 
         with contextlib.suppress(asyncio.CancelledError):
             await watch  # had it failed, the log should say so
 
+    sys.setswitchinterval(_SWITCH_SECONDS)
     logger.info("serves %s on port %d, version %s", claim.home.root, claim.info.port, claim.info.version)
     asyncio.run(run())
     signal.alarm(0)

@@ -136,6 +136,8 @@ def _caveats(record: RunRecord, profile: str | None, pending: int) -> tuple[str,
         found.append(f"recorded by release {release or 'unknown'}, run again by {now}")
     if then["meta"].get("profile") != profile:
         found.append(f"vectors of {then['meta'].get('profile') or 'no model'} then, of {profile or 'no model'} now")
+    if "loaded" in then["meta"]:
+        found.append(f"{then['meta']['loaded']} of {then['meta']['memories']} memories were loaded then")
     if then["meta"].get("pending"):
         found.append(f"{then['meta']['pending']} texts had no vector yet")
     elif pending:

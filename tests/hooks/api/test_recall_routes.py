@@ -85,7 +85,7 @@ def test_a_long_prompt_gets_a_notice_before_the_items(api, shop):
 def test_a_recall_that_takes_too_long_is_a_notice_and_no_error(api, shop):
     api.put("/api/settings", json={"patch": {"recall.safety.timeout_ms": 500}})
     api.app.state.parts.backend.ready.clear()
-    found = recall(api, "webhook")
+    found = recall(api, "quokka")
     (notice,) = found["items"]
     assert notice["uri"] == "notice://recall/timeout"
     assert (found["query"], found["candidates"]) == ("", [])
