@@ -20,7 +20,7 @@ from lorehooks.installers import files, hosts, removal
 from lorehooks.installers import receipt as receipts
 from lorehooks.installers.edits import Edit
 from lorehooks.installers.files import Snapshot, digest
-from lorehooks.installers.formats import FORMATS
+from lorehooks.installers.formats import FORMATS, carried
 from lorehooks.installers.outcome import Outcome, Status
 from lorehooks.installers.plan import Context, EditFile, HostCall, HostCommand, PlaceFile, Plan, RuntimeInstaller
 from lorehooks.installers.problem import ChangedError, RefusedError
@@ -138,7 +138,7 @@ def _intend(name: str, plan: Plan, changes: Sequence[_Change], context: Context)
     for change in changes:
         note = notes.get(change.edit.path) or _first_note(change.before, change.edit.format, context)
         back = tuple(edit for edit in change.undo if edit not in note.undo)
-        notes[change.edit.path] = replace(note, undo=(*back, *note.undo))
+        notes[change.edit.path] = replace(note, undo=(*back, *note.undo), hosts_own=change.edit.hosts_own)
     for touched in (touched for command in plan.commands for touched in command.touches):
         note = notes.get(touched.path) or _first_note(files.read(touched.path), touched.format, context)
         notes[touched.path] = replace(note, blank=touched.blank)
@@ -205,8 +205,10 @@ def _edit_once(change: _Change) -> bool:
     kind, path = FORMATS[change.edit.format], change.edit.path
     now = files.read(path)
     edited = kind.apply(now.content or b"", change.edit.edits, path).content
-    if change.before.existed and kind.same(kind.read(edited, path), kind.read(change.after, path)):
-        edited = change.after  # a host command may have written the file anew: the user's own form comes back
+    if change.before.existed:
+        wanted = carried(kind, change.edit.hosts_own, kind.read(edited, path), change.after, path)
+        if kind.same(kind.read(edited, path), kind.read(wanted, path)):
+            edited = wanted  # a host command may have written the file anew: the user's own form comes back
     if edited != now.content:
         files.replace(now, edited, mode=change.edit.mode)
     plain = kind.read(files.read(path).content or b"", path)

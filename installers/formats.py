@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Protocol
 
 from lorehooks.installers import jsondata, jsonedit, jsontext
-from lorehooks.installers.edits import Edit
+from lorehooks.installers.edits import Delete, Edit, Put
+from lorehooks.installers.edits import Path as Way
 from lorehooks.installers.jsonedit import Edited
 from lorehooks.installers.jsontext import Dialect, Number, Plain
 from lorehooks.installers.patchlist import PatchListFormat
@@ -86,3 +87,16 @@ FORMATS: Mapping[str, Format] = {
     "yaml": YamlFormat(),
     "dsh": PatchListFormat(),
 }
+
+
+def carried(kind: Format, ways: Sequence[Way], source: Plain, target: bytes, path: Path) -> bytes:
+    """A file's content with the members at these places as they are in `source`."""
+    edits: list[Edit] = []
+    for way in ways:
+        found, value = jsondata.look_up(source, way)
+        had, old = jsondata.look_up(kind.read(target, path), way)
+        if found:
+            edits.append(Put(way, value))
+        elif had:
+            edits.append(Delete(way, old))
+    return kind.apply(target, edits, path).content

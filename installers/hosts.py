@@ -30,7 +30,7 @@ def which(program: str, environment: Mapping[str, str]) -> Path | None:
     return Path(found) if found else None
 
 
-def run(argv: Sequence[str], environment: Mapping[str, str], *, seconds: float = 60) -> Answer:
+def run(argv: Sequence[str], environment: Mapping[str, str], *, seconds: float = 180) -> Answer:
     """Run a host program without a terminal, in the root folder so that no project of the user's plays a part.
 
     Raises LoreError when it cannot be started or does not end in time. A failing exit code is the caller's to judge.

@@ -131,6 +131,8 @@ class EditFile:
     format: str = "json"
     mode: int = 0o600
     stays: tuple[tuple[Way, str], ...] = ()
+    hosts_own: tuple[Way, ...] = ()
+    """Members that the host keeps there for itself, such as a mark of its release: carried over, and counted in no comparison."""
 
 
 @dataclass(frozen=True, slots=True)

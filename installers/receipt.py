@@ -25,6 +25,7 @@ from lorehooks.core.errors import LoreError
 from lorehooks.core.home import Home
 from lorehooks.installers import edits, files
 from lorehooks.installers.edits import Edit
+from lorehooks.installers.edits import Path as Way
 from lorehooks.installers.problem import RefusedError
 
 VERSION = 1
@@ -40,6 +41,7 @@ class FileNote:
     format: str
     undo: tuple[Edit, ...] = ()
     blank: tuple[Any, ...] = ()
+    hosts_own: tuple[Way, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +200,7 @@ def _to_json(receipt: Receipt) -> dict[str, Any]:
                 "format": note.format,
                 "undo": [edits.to_json(edit) for edit in note.undo],
                 "blank": list(note.blank),
+                "hosts_own": [list(way) for way in note.hosts_own],
             }
             for note in receipt.edited
         ],
@@ -227,6 +230,7 @@ def _from_json(data: Mapping[str, Any]) -> Receipt:
                 format=note["format"],
                 undo=tuple(edits.from_json(edit) for edit in note["undo"]),
                 blank=tuple(note["blank"]),
+                hosts_own=tuple(tuple(way) for way in note.get("hosts_own", ())),
             )
             for note in data["edited"]
         ),

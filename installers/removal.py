@@ -15,7 +15,7 @@ from lorehooks.installers import files, hosts
 from lorehooks.installers import receipt as receipts
 from lorehooks.installers.edits import describe
 from lorehooks.installers.files import digest
-from lorehooks.installers.formats import FORMATS
+from lorehooks.installers.formats import FORMATS, carried
 from lorehooks.installers.jsondata import normal
 from lorehooks.installers.outcome import Outcome
 from lorehooks.installers.plan import Context, EditFile, Plan, RuntimeInstaller
@@ -80,6 +80,7 @@ def _remove(installer: RuntimeInstaller, context: Context, receipt: Receipt) -> 
         with contextlib.suppress(LoreError):  # what is left then is told at the end
             call.act()
             said.append(f"asked {call.words}")
+    forms = {note.path: files.read(note.path).content for note in receipt.edited}
     said += _undo_commands(receipt.undo_commands, context)
     stays: list[str] = []
     rest = installer.leftovers(context)
@@ -89,7 +90,7 @@ def _remove(installer: RuntimeInstaller, context: Context, receipt: Receipt) -> 
     notes = {note.path: note for note in receipt.edited}
     extra = {edit.path: edit for edit in rest.edits}
     for path in dict.fromkeys((*notes, *extra)):
-        words, left = files.persist(partial(_revert, path, notes.get(path), extra.get(path), context))
+        words, left = files.persist(partial(_revert, path, notes.get(path), extra.get(path), context, forms.get(path)))
         said += words
         stays += left
     for placed in receipt.placed:
@@ -120,8 +121,13 @@ def _undo_commands(commands: Sequence[tuple[str, ...]], context: Context) -> lis
     return said
 
 
-def _revert(path: Path, note: FileNote | None, extra: EditFile | None, context: Context) -> tuple[list[str], list[str]]:
-    """Take our entries out of one file; give it back its old bytes when it then means the same as before."""
+def _revert(
+    path: Path, note: FileNote | None, extra: EditFile | None, context: Context, form: bytes | None
+) -> tuple[list[str], list[str]]:
+    """Take our entries out of one file; give it back its old bytes when it then means the same as before.
+
+    `form` is the file as it was before the host's own commands, which may have written it anew: kept where that is all they did.
+    """
     kind = FORMATS[note.format if note else extra.format if extra else "json"]
     edits = (*(note.undo if note else ()), *(extra.edits if extra else ()))
     kept = dict(extra.stays) if extra else {}
@@ -138,12 +144,21 @@ def _revert(path: Path, note: FileNote | None, extra: EditFile | None, context: 
             raise
         return [], []  # it was only watched, and is the host's to worry about
     content, said = edited.content, f"took our entries out of {path}"
-    if note is not None and note.original is None and any(kind.same(plain, normal(each)) for each in note.blank):
-        files.remove(now)
-        return [f"removed {path}, which was not there before"], list(edited.stays)
-    original = receipts.original(context.home, note) if note else None
-    if original is not None and kind.same(plain, kind.read(original, path)):
-        content, said = original, f"gave {path} its old bytes back"
+    if note is not None:
+        if form is not None and form != now.content:
+            in_form = carried(kind, note.hosts_own, plain, kind.apply(form, edits, path).content, path)
+            content = in_form if kind.same(plain, kind.read(in_form, path)) else content
+        bare = kind.read(carried(kind, note.hosts_own, {}, content, path), path)
+        if note.original is None and any(kind.same(bare, normal(each)) for each in note.blank):
+            files.remove(now)
+            return [f"removed {path}, which was not there before"], list(edited.stays)
+        original = receipts.original(context.home, note)
+        same_form = None if original is None else carried(kind, note.hosts_own, plain, original, path)
+        if same_form is not None and kind.same(plain, kind.read(same_form, path)):
+            content, said = same_form, f"gave {path} its old bytes back"
+            if same_form != original:
+                said = f"gave {path} its old form back"
+                left += [f"{describe(way)} in {path} stays: the program keeps it for itself" for way in note.hosts_own]
     if content == now.content:
         return [], [*left, *edited.stays]
     files.replace(now, content)
