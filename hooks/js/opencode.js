@@ -10,7 +10,7 @@ import net from "node:net"
 
 const LORE_HOME = "@LORE_HOME@" // the installer writes the folder's name here
 
-// One exchange after another with the service: `hook`, `tool`, `tools`, `readyBoot`, `guard`, `stayAlive`.
+// One exchange after another with the service: `hook`, `tool`, `tools`, `readyTools`, `readyBoot`, `guard`, `stayAlive`.
 // Plain sockets on purpose: where HTTP_PROXY is set, hosts send `fetch` and even `node:http` for 127.0.0.1 to the proxy.
 function loreTransport(client, home = LORE_HOME) {
   const run = `${home}/run`
@@ -42,6 +42,13 @@ function loreTransport(client, home = LORE_HOME) {
     } catch {
       return null
     }
+  }
+  const toolsOnDisk = () => {
+    for (const folder of [run, `${home}/bin`]) {
+      const tools = readJson(`${folder}/tools/${client}.json`)?.tools_list?.tools
+      if (Array.isArray(tools)) return tools
+    }
+    return null
   }
   const isOff = () => !["", "0"].includes(process.env.LORE_DISABLE ?? "")
 
@@ -256,16 +263,17 @@ function loreTransport(client, home = LORE_HOME) {
     tools: async () => {
       try {
         if (isOff() || !isOurs()) return []
-        for (const folder of [run, `${home}/bin`]) {
-          const tools = readJson(`${folder}/tools/${client}.json`)?.tools_list?.tools
-          if (Array.isArray(tools)) return tools
-        }
+        const ready = toolsOnDisk()
+        if (ready) return ready
         const result = await exchange("GET", "/hooks/v1/tools", undefined, now() + 500)
         return Array.isArray(result.value?.tools) ? result.value.tools : []
       } catch {
         return []
       }
     },
+
+    // The same for a host that takes them at once or never.
+    readyTools: () => (isOff() || !isOurs() ? [] : (toolsOnDisk() ?? [])),
 
     // The answer to a session start that the service left on disk for the times when it is not there.
     readyBoot: () => (isOff() || !isOurs() ? null : readJson(`${run}/boot/${client}`)),
@@ -336,11 +344,12 @@ function loreSessions(lore, bootKey) {
     // The boot text of the session's epoch; empty when there is none.
     boot,
     // The answer to a prompt, or null. Its session's boot block comes first, since a new epoch may show memories again.
-    prompt: async (id, prompt, facts) => {
+    // `more` are facts of the prompt alone.
+    prompt: async (id, prompt, facts, more = {}) => {
       const began = performance.now()
       await boot(id, facts)
       if (sessions.get(id)?.failedAt >= began) return null // who waited that long has waited enough
-      return lore.hook("prompt.submit", { ...facts, session_id: id, prompt })
+      return lore.hook("prompt.submit", { ...facts, ...more, session_id: id, prompt })
     },
     end: (id) => sessions.delete(id),
   }

@@ -20,7 +20,7 @@ needs_node = pytest.mark.skipif(NODE is None, reason="node is not installed on t
 
 
 def test_there_are_plugin_files() -> None:
-    assert {path.name for path in SOURCES} >= {"opencode.js", "pi.js", "dsh.mjs"}
+    assert {path.name for path in SOURCES} >= {"opencode.js", "pi.js", "openclaw.js", "dsh.mjs"}
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
@@ -67,7 +67,7 @@ def test_the_service_gets_the_same_environment_from_plugins_as_from_hooks() -> N
 
 
 @needs_node
-@pytest.mark.parametrize("name", ["transport", "plugins", "dsh"])
+@pytest.mark.parametrize("name", ["transport", "plugins", "dsh", "openclaw"])
 def test_under_node(name: str) -> None:
     """Runs `js/NAME.test.mjs`; its report is the failure's text."""
     assert NODE is not None
