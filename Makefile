@@ -18,7 +18,7 @@ test: setup      ## all tests that need only PyPI
 	$(BIN)/pytest -m 'not e2e'
 
 e2e: setup       ## real agent programs, pinned, from their registries
-	$(BIN)/pytest -m e2e tests/e2e
+	$(BIN)/pytest -m 'e2e and not soak' tests/e2e
 
 check: setup     ## style, types, import arrows, spelling
 	$(BIN)/ruff check .
@@ -31,6 +31,7 @@ bench: setup     ## latency and recall quality; writes docs/benchmarks.md
 	$(BIN)/python tests/bench/bench.py
 
 soak: setup      ## long runs; writes docs/soak.md
+	$(BIN)/pytest -m soak tests/e2e
 	$(BIN)/python tests/bench/soak.py
 
 fix: setup
