@@ -12,6 +12,7 @@ from lorehooks.core.errors import ConflictError, InvalidError, NotFoundError
 from lorehooks.core.history import history
 from lorehooks.core.model import BOOT_URIS, Node, NodeDraft, NodePatch, Origin
 from lorehooks.core.rebuild import verify
+from lorehooks.core.policy import MAX_KEYWORD
 from lorehooks.core.store import Store
 from lorehooks.core.uri import MAX_LENGTH, parse
 from lorehooks.core.writes import clean_keywords, create, delete, mark_used, move, update
@@ -40,7 +41,11 @@ def test_a_memory_is_stored_with_all_its_fields_and_who_wrote_it(store: Store) -
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=25)
-@given(content=st.text(st.characters()), keyword=st.text(st.characters()), session=st.text(st.characters()))
+@given(
+    content=st.text(st.characters()),
+    keyword=st.text(st.characters(), max_size=MAX_KEYWORD),
+    session=st.text(st.characters()),
+)
 def test_any_text_is_stored_and_what_cannot_be_is_replaced_visibly(
     store: Store, content: str, keyword: str, session: str
 ) -> None:
