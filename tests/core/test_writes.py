@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from lorehooks.core.errors import ConflictError, InvalidError, NotFoundError
 from lorehooks.core.history import history
 from lorehooks.core.model import BOOT_URIS, Node, NodeDraft, NodePatch, Origin
-from lorehooks.core.rebuild import verify
 from lorehooks.core.policy import MAX_KEYWORD
+from lorehooks.core.rebuild import verify
 from lorehooks.core.store import Store
 from lorehooks.core.uri import MAX_LENGTH, parse
 from lorehooks.core.writes import clean_keywords, create, delete, mark_used, move, update
