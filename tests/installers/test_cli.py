@@ -247,7 +247,10 @@ def _on_a_terminal(
 
 
 def test_the_command_line_reference_says_what_the_commands_say():
-    assert DOCS.read_text(encoding="utf-8") == clidocs.render(), "run: python -m lorehooks.installers.clidocs"
+    # in an interpreter of its own: click keeps the help option of whoever called a command first in this one
+    script = "import sys; from lorehooks.installers import clidocs; sys.stdout.buffer.write(clidocs.render().encode())"
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True).stdout.decode()
+    assert DOCS.read_text(encoding="utf-8") == said, "run: python -m lorehooks.installers.clidocs"
 
 
 def test_the_reference_holds_every_exit_code():
