@@ -109,15 +109,18 @@ class LiveIndex:
         return await asyncio.to_thread(read)
 
     async def rebuild(self, progress: Progress = _no_progress) -> int:
-        """Make keys and views of every memory in the store again, one by one. Answers how many memories there are.
+        """Hold every memory in the store against the index and make again what differs. Answers how many there are.
 
         Recall has all of them all the while. An index that contradicts itself is replaced by a new one.
         """
         async with self._building:
             try:
                 await self._make_again(progress, _Slices(self.busy))
+                sound = self.index.is_sound()
             except (LookupError, ValueError):
-                logger.exception("the index is damaged, and built anew")
+                sound = False
+            if not sound:
+                logger.warning("the index contradicts itself and is built anew")
                 await self._build_beside()
             await self._embed(self.index)
             await self.flush()

@@ -28,7 +28,10 @@ _NO_ROWS = (-1, -1)
 
 
 class Entry(NamedTuple):
-    """What is known of one memory without looking at postings. `rows` are its view rows, -1 where it has none."""
+    """What is known of one memory without looking at postings.
+
+    `rows` are its view rows, -1 where it has none, `keys` the number of its keys.
+    """
 
     uuid: str
     uri: str
@@ -36,6 +39,7 @@ class Entry(NamedTuple):
     glossary: tuple[str, ...]
     rows: tuple[int, int]
     packed: bytes
+    keys: int
 
 
 class RecallIndex:
@@ -58,18 +62,29 @@ class RecallIndex:
         return len(self._slot)
 
     def put(self, node: Node, views: Sequence[View]) -> None:
-        """Add a memory, or replace the one with its uuid. A view that says what it said keeps its vector."""
-        rows = self._view_rows(views, self._take_out(node.uuid))
-        slot = self._take_slot()
+        """Add a memory, or replace the one with its uuid. Words that are as they were keep their keys, a view its vector."""
         source = (node.uri, node.content[:MAX_CONTENT_CHARS], node.disclosure, node.glossary)
-        found = document(*source)
         packed = json.dumps(source, ensure_ascii=False).encode("utf-8", "surrogatepass")
-        self._entries[slot] = Entry(node.uuid, node.uri, node.priority, node.glossary, rows, packed)
+        slot = self._slot.get(node.uuid)
+        before = _NO_ROWS if slot is None else self.entry(slot).rows
+        if slot is None or self.entry(slot).packed != packed:
+            self._take_out(node.uuid)
+            slot = self._take_slot()
+            found = document(*source)
+            self.postings.put(slot, found.strengths)
+            for word in found.words:
+                self.spellings.add(word)
+            keys = len(found.strengths)
+        else:
+            keys = self.entry(slot).keys
+        rows = self._view_rows(views, before)
+        self._entries[slot] = Entry(node.uuid, node.uri, node.priority, node.glossary, rows, packed, keys)
         self._slot[node.uuid] = slot
-        self.postings.put(slot, found.strengths)
-        for word in found.words:
-            self.spellings.add(word)
         self.columns.put(slot, node, rows, self._group(node))
+
+    def is_sound(self) -> bool:
+        """Whether the postings hold as many keys as the memories have."""
+        return len(self.postings) == sum(entry.keys for entry in self._entries if entry is not None)
 
     def remove(self, uuid: str) -> None:
         """Take a memory out; an unknown uuid is fine."""

@@ -25,6 +25,10 @@ class Postings:
     def __init__(self) -> None:
         self._lists: dict[str, int | array[int]] = {}
 
+    def __len__(self) -> int:
+        """Keys of all slots together."""
+        return sum(1 if isinstance(known, int) else len(known) for known in self._lists.values())
+
     def put(self, slot: int, strengths: Mapping[str, int]) -> None:
         """Add a slot with its keys and their strengths, each `term << 4 | text`. The slot must not hold them yet."""
         lists = self._lists
