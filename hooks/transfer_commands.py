@@ -40,7 +40,7 @@ _ENTRIES = (Column("memory", elastic=True), Column("is"), Column("so"), Column("
 @json_option
 @pass_invocation
 def export(invocation: Invocation, path: Path, *, form: str, below: str | None) -> None:
-    """Write the memory out in a form that people and other programs read.
+    """Write the memory out as files that people and other programs read.
 
     PATH is what it makes:
 

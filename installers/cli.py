@@ -42,15 +42,15 @@ MENU: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "recall": ("lorehooks.hooks.preview_commands:recall", "Print the block that a prompt would get."),
         "why": (
             "lorehooks.hooks.why_command:why",
-            "Find out why a memory was or was not shown for a prompt, and what would show it.",
+            "Find out why a memory was or was not shown for a prompt.",
         ),
         "export": (
             "lorehooks.hooks.transfer_commands:export",
-            "Write the memory out in a form that people and other programs read.",
+            "Write the memory out as files.",
         ),
         "import": (
             "lorehooks.hooks.transfer_commands:import_",
-            "Take memories in from files, with their history where they have it.",
+            "Take memories in from files.",
         ),
         "forget": ("lorehooks.clients.forget_command:forget", "Purge memories for good."),
         "pending": (
