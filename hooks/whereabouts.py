@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+import time
 from pathlib import PurePath
 
 from lorehooks.core.repository import repository_of
@@ -13,6 +14,10 @@ SECONDS = 0.3
 """How long a folder may take to say whose repository it is."""
 _MOST = 32
 """Folders that may be silent at the same time, each with a thread that waits for it."""
+
+_KNOWN_SECONDS = 10.0
+"""How long an answer holds: a repository seldom gets another name, and a thread for each prompt of eight agents is dear."""
+_MOST_KNOWN = 256
 
 Names = tuple[str | None, str | None]
 """(name of the folder, name of the repository around it), each None where it cannot be told."""
@@ -25,9 +30,14 @@ class Whereabouts:
         self._seconds = seconds
         self._asked: dict[str, asyncio.Future[Names]] = {}
         self._silent: set[str] = set()
+        self._known: dict[str, tuple[float, Names]] = {}
+        """Folder to when it answered, and what."""
 
     async def of(self, cwd: str) -> Names:
         """The names for a working folder; of one that does not answer in time, only its own."""
+        since, names = self._known.get(cwd, (-_KNOWN_SECONDS, (None, None)))
+        if time.monotonic() - since < _KNOWN_SECONDS:
+            return names
         by_name: Names = (PurePath(cwd).name or None, None)
         if cwd in self._silent or (cwd not in self._asked and len(self._asked) >= _MOST):
             return by_name
@@ -45,6 +55,9 @@ class Whereabouts:
         def answered(names: Names) -> None:
             del self._asked[cwd]
             self._silent.discard(cwd)
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            self._known[cwd] = (time.monotonic(), names)
             asked.set_result(names)
 
         def look() -> None:

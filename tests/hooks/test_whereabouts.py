@@ -72,3 +72,20 @@ def test_a_process_ends_although_a_folder_never_answers():
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == "('api', None)\n"
+
+
+def test_a_folder_is_asked_once_for_prompts_in_quick_succession_and_again_later(monkeypatch):
+    asked = []
+    monkeypatch.setattr(whereabouts, "repository_of", lambda cwd: asked.append(cwd) or ("web", f"shop{len(asked)}"))
+
+    async def scenario():
+        names = Whereabouts(seconds=60)
+        assert [await names.of("/work/web") for _ in range(3)] == [("web", "shop1")] * 3
+        monkeypatch.setattr(whereabouts, "_KNOWN_SECONDS", 0.0)
+        assert await names.of("/work/web") == ("web", "shop2")
+        monkeypatch.setattr(whereabouts, "_MOST_KNOWN", 4)
+        for number in range(20):
+            await names.of(f"/work/n{number}")
+        assert len(names._known) <= 4
+
+    asyncio.run(scenario())
