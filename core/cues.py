@@ -45,18 +45,19 @@ def _terms(entry: Entry, question: Question, meant: set[str]) -> tuple[list[str]
     """The glossary terms the prompt names whole, and those of which it says or means at least half."""
     whole: list[str] = []
     part: list[tuple[float, int, str]] = []
+    known = question.said | meant
     for place, term in enumerate(entry.glossary):
         form = _form(term)
-        if form_key(form) in question.named:
+        if question.named and form_key(form) in question.named:
             whole.append(term)
             continue
-        share = sum(item in question.said or item in meant for item in form) / len(form) if form else 0.0
+        share = sum(item in known for item in form) / len(form) if form and not known.isdisjoint(form) else 0.0
         if share >= 0.5:  # noqa: PLR2004 (half of its words)
             part.append((-share, place, term))
     return whole, [term for _, _, term in sorted(part)]
 
 
-@lru_cache(maxsize=2048)
+@lru_cache(maxsize=8192)
 def _form(term: str) -> tuple[str, ...]:
     return sequence(term)
 

@@ -158,7 +158,8 @@ class VectorTable:
             return np.zeros(len(rows))
         self._reserve()
         chosen = _single().take(self._exact.view(np.uint16).take(rows, axis=0))
-        found: NDArray[np.float64] = (chosen * vector).sum(axis=1).astype(np.float64)
+        chosen *= vector  # in place: another such table would come from fresh pages each time
+        found: NDArray[np.float64] = chosen.sum(axis=1).astype(np.float64)
         return np.where(rows < 0, 0.0, found)
 
     def _from_cache(self, rows: Sequence[int]) -> None:
