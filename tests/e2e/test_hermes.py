@@ -300,6 +300,7 @@ def test_one_process(talk):
     assert os.getsid(new) != os.getsid(talk.process.pid)  # it outlives the program that started it
 
 
+@pytest.mark.soak
 def test_handlers_take_little_time(talk):
     for number in range(TURNS_TIMED):
         talk.ask(f"{QUESTION} Step {number}")

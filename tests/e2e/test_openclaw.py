@@ -248,7 +248,10 @@ def test_trouble(ready, trouble):
 
 @pytest.mark.soak
 def test_without_the_right_to_see_conversations_tools_work_alone_and_doctor_says_so(ready):
-    config(ready).write_text(config(ready).read_text().replace('"allowConversationAccess": true', ""))
+    granted = re.compile(r'("allowConversationAccess"\s*:\s*)true')
+    text, changed = granted.subn(r"\1false", config(ready).read_text())
+    assert changed == 1
+    config(ready).write_text(text)
     found = {each["code"]: each for each in ready.lore("doctor", code=None)["findings"]}
     assert found["not_granted"]["fix"] == "lore install openclaw"
     ask(ready, QUESTION)

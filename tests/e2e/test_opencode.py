@@ -263,6 +263,7 @@ def test_sub_agent_compaction_and_fork(served):
     assert served.client.delete(f"/session/{fork}").status_code == 200
 
 
+@pytest.mark.soak
 def test_handlers_take_little_time(served):
     """From entry to exit, with boot and recall: far below what a person could notice."""
     sessions: list[str] = []

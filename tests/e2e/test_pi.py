@@ -220,6 +220,7 @@ def test_compaction_and_a_killed_service(talk):
     assert sum("<recall " in each for each in said(after, "user")) <= 2
 
 
+@pytest.mark.soak
 def test_handlers_take_little_time(talk):
     """From entry to exit, with boot and recall: far below what a person could notice."""
     talk.ask(QUESTION)
