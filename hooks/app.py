@@ -8,7 +8,7 @@ import logging
 import os
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -158,7 +158,10 @@ def create_app(home: Home, reach: Reach = LOCAL) -> Starlette:
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         parts = app.state.parts = Parts(home, load_or_defaults(home))
         app.state.activity = parts.activity
-        background = [asyncio.create_task(_load(parts)), asyncio.create_task(_housekeeping(parts))]
+        background = [
+            asyncio.create_task(_load(parts, getattr(app.state, "settled", lambda: None))),
+            asyncio.create_task(_housekeeping(parts)),
+        ]
         parts.ready.schedule()
         try:
             yield
@@ -188,8 +191,11 @@ def create_app(home: Home, reach: Reach = LOCAL) -> Starlette:
     return app
 
 
-async def _load(parts: Parts) -> None:
-    """The memory's own work beside the service. Without it recall waits for ever, so what ends it is told and tried again."""
+async def _load(parts: Parts, settled: Callable[[], object]) -> None:
+    """The memory's own work beside the service. Without it recall waits for ever, so what ends it is told and tried again.
+
+    `settled` is called when everything is loaded.
+    """
     while True:
         try:
             await parts.memory.load()
@@ -197,6 +203,7 @@ async def _load(parts: Parts) -> None:
             logger.exception("the memory's own work failed and begins again in %d s", _AGAIN_SECONDS)
             await asyncio.sleep(_AGAIN_SECONDS)
         else:
+            settled()
             return
 
 
