@@ -198,6 +198,8 @@ class EmbeddedBackend:
         due = time.monotonic() + (
             self.store.settings["recall.safety.timeout_ms"] / 1000 if seconds is None else seconds
         )
+        if query.project:
+            self.live.prefer(query.project)
         await self._loaded(max(0.0, due - time.monotonic()) * _LOAD_SHARE)
         settings = self.store.settings
         text, _ = retrieval_text(query.text, settings)

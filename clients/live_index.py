@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from lorehooks.core.embeddings import Embedder, Model, vector_key
-from lorehooks.core.index import RecallIndex
+from lorehooks.core.index import RecallIndex, is_project, project_of
 from lorehooks.core.model import Change, Node, View
 from lorehooks.core.store import Store
 from lorehooks.core.vector_cache import SqliteVectorCache
@@ -64,6 +64,7 @@ class LiveIndex:
         """Identities of what was written since the index began to be made again: it has newer words than were read."""
         self.memories = 0
         """How many memories there were to load, once that is known."""
+        self._preferred: list[str] = []
 
     @property
     def embedder(self) -> Model | None:
@@ -75,6 +76,11 @@ class LiveIndex:
         async with self._building:
             await self._make_again(_no_progress, _Slices())
         self.ready.set()
+
+    def prefer(self, project: str) -> None:
+        """Load the memories of a project before the others, since somebody who works in it waits."""
+        if not self.ready.is_set():
+            self._preferred.append(project)
 
     def progress(self) -> dict[str, object]:
         """What a record says of an answer that was given before all was loaded; nothing afterwards."""
@@ -135,6 +141,8 @@ class LiveIndex:
             total = self.memories = len(nodes)
             gone = set(self.index.uuids()) - {node.uuid for node in nodes}
             for start in range(0, total, _PUT_AT_ONCE):
+                if self._preferred:
+                    nodes[start:] = _first(self._preferred.pop(), nodes[start:])
                 for node in nodes[start : start + _PUT_AT_ONCE]:
                     if node.uuid not in self._written:
                         self.index.put(node, views_in_force(node, refined.get(node.uuid, [])))
@@ -293,6 +301,12 @@ class _Slices:
             await asyncio.sleep(_LOOK_AGAIN_SECONDS)
         self._until = time.perf_counter() + _SLICE_SECONDS
         return True
+
+
+def _first(project: str, nodes: Sequence[Node]) -> list[Node]:
+    """The memories of a project before the rest, otherwise in the order they had."""
+    names = {name for name in set(map(project_of, nodes)) if is_project(name, project)}
+    return sorted(nodes, key=lambda node: project_of(node) not in names)
 
 
 def views_in_force(node: Node, refined: Sequence[tuple[View, str]]) -> Sequence[View]:

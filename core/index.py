@@ -157,7 +157,7 @@ class RecallIndex:
         return self.groups.get(project.lower()) or self.group_names.get(" ".join(sequence(project)))
 
     def _group(self, node: Node) -> int:
-        name = node.path.partition("/")[0] if node.domain == "project" else ""
+        name = project_of(node)
         number = self.groups.get(name)
         if number is None:
             number = self.groups[name] = len(self.groups)
@@ -187,6 +187,16 @@ class RecallIndex:
                 return before
             self.vectors.drop(before)
         return -1 if text is None else self.vectors.add(text)
+
+
+def project_of(node: Node) -> str:
+    """The project a memory belongs to, by the first part of its path; empty for one of none."""
+    return node.path.partition("/")[0] if node.domain == "project" else ""
+
+
+def is_project(name: str, project: str) -> bool:
+    """Whether a project of the memory is the one that a session calls by this name."""
+    return bool(name) and (name == project.lower() or sequence(name) == sequence(project))
 
 
 class Columns:

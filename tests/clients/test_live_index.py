@@ -15,7 +15,8 @@ from lorehooks.clients.live_index import LiveIndex
 from lorehooks.core.model import NodeDraft, NodePatch, Origin, RecallQuery
 from lorehooks.core.runs import Recorder
 from lorehooks.core.store import Store
-from lorehooks.core.writes import create, set_settings
+from lorehooks.core.uri import parse
+from lorehooks.core.writes import create, set_settings, update
 
 PERSON = Origin("cli")
 WORDS = ("quokka", "zebra", "okapi", "tapir", "lemur", "civet", "genet", "dugong", "kudu", "eland", "oryx", "dingo")
@@ -140,6 +141,24 @@ def test_a_prompt_during_the_load_is_answered_from_what_is_there_and_its_record_
         await memory.load()
         whole = await memory.recall(RecallQuery("zebra"), PERSON, seconds=0.2)
         assert "loaded" not in whole.result.meta
+
+    use(scenario)
+
+
+def test_the_project_that_a_prompt_comes_from_is_loaded_first(use, store, in_small_slices) -> None:
+    for uri in ("project://zoo_api", "project://aviary", "project://zoo_api/deploy"):
+        create(store, NodeDraft(uri, "Feeding times.", glossary=("feeding",)), PERSON)
+
+    async def scenario(memory: EmbeddedBackend) -> None:
+        for word in WORDS:  # so that the project's memories are not the last written
+            await asyncio.to_thread(update, store, parse(f"w://{word}"), NodePatch(priority=3), PERSON)
+        memory.live.prefer("zoo-api")
+        loading = asyncio.create_task(memory.load())
+        await until(lambda: len(memory.index) >= 2)
+        there = {memory.index.entry(slot).uri for slot in range(2)}
+        assert there == {"project://zoo_api", "project://zoo_api/deploy"}
+        await loading
+        assert len(memory.index) == len(WORDS) + 11 + 3
 
     use(scenario)
 
