@@ -141,10 +141,13 @@ def start(home: Home) -> ServiceInfo:
     home = Home(home.root.absolute())
     check_place(home)
     now = status(home)
-    if now.running and now.info is not None and _is_superseded(home, now.info):
+    is_superseded = now.running and now.info is not None and _is_superseded(home, now.info)
+    if is_superseded:
         stop(home)
     if layout.environment_of(home) in {None, sys.prefix}:
         layout.lay(home)
+    if now.answering and now.info is not None and not is_superseded:
+        return now.info  # no starter, which would cost each command a start of Python to find the home taken
     began = home.log.stat().st_size if home.log.exists() else 0
     if start_service(str(home.root), START_SECONDS) and answers(home, START_SECONDS):
         info = serviceinfo.read_info(home)

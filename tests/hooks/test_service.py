@@ -18,7 +18,7 @@ import pytest
 
 from lorehooks.core.errors import ConflictError, StorageError
 from lorehooks.core.home import Home
-from lorehooks.hooks import claim, lease, service, serviceinfo
+from lorehooks.hooks import bridge, claim, lease, service, serviceinfo
 from lorehooks.hooks import place as places
 
 
@@ -153,6 +153,11 @@ def test_failing_app_is_said_in_the_log(place) -> None:
     place.start_by(f"exec '{sys.executable}' '{broken}' \"$@\"")
     with pytest.raises(StorageError, match="ModuleNotFoundError"):
         service.start(place.home)
+
+
+def test_a_service_that_answers_is_used_without_starting_a_program(running, monkeypatch) -> None:
+    monkeypatch.setattr(bridge, "start_service", lambda *_: pytest.fail("a command would wait for that each time"))
+    assert service.start(running.home).pid == running.pid()
 
 
 def test_idle_service_ends(place, wait_for) -> None:
